@@ -1,0 +1,1 @@
+//! The core and the embedder as a WASI component.

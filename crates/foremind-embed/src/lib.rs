@@ -1,0 +1,1 @@
+//! Text to sentence vector: WordPiece, MiniLM, pooling.

@@ -1,0 +1,197 @@
+//! What may be stored: the only maker of [`Guarded`], the text type that the engine accepts.
+//!
+//! For now the guard checks form and size. Detection of secrets, personal data and instruction-shaped
+//! text takes its place behind the same hook, so nothing downstream changes when it arrives.
+
+use core::fmt;
+
+use foremind_types::limits::{STATEMENT_BYTES, TURN_BYTES};
+use foremind_types::{Error, ErrorCode};
+
+/// Text that passed the guard. Only [`Guard`] makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Guarded(String);
+
+impl Guarded {
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The text, given away.
+    #[must_use]
+    pub fn into_string(self) -> String {
+        self.0
+    }
+}
+
+/// What the guard says of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Verdict {
+    /// May be stored and rendered.
+    Accept(Guarded),
+}
+
+/// Why a text was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Refusal {
+    /// Nothing but white space and invisible characters.
+    Empty,
+    /// Longer than the limit.
+    TooLarge {
+        /// Size of the text.
+        bytes: usize,
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// A control character that no text needs (NUL and the like).
+    ControlCharacter {
+        /// Its code point.
+        code_point: u32,
+        /// Its byte offset.
+        at_byte: usize,
+    },
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the text is empty; pass at least one visible character"),
+            Self::TooLarge { bytes, limit_bytes } => {
+                write!(
+                    f,
+                    "the text has {bytes} bytes, the limit is {limit_bytes}; split it"
+                )
+            }
+            Self::ControlCharacter {
+                code_point,
+                at_byte,
+            } => write!(
+                f,
+                "the text has the control character U+{code_point:04X} at byte {at_byte}; remove it"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        let code = match refusal {
+            Refusal::Empty => ErrorCode::TextEmpty,
+            Refusal::TooLarge { .. } => ErrorCode::TextTooLarge,
+            Refusal::ControlCharacter { .. } => ErrorCode::InvalidArgument,
+        };
+        Self::new(code, refusal.to_string())
+    }
+}
+
+/// Checks text before anything else sees it.
+#[derive(Clone, Debug, Default)]
+pub struct Guard {}
+
+impl Guard {
+    /// The guard with its default policy.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Checks the text of a whole turn, before it is split into statements. Size and form only: what a
+    /// statement may say is asked of each statement.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; the limit is [`TURN_BYTES`].
+    pub fn turn<'t>(&self, text: &'t str) -> Result<&'t str, Refusal> {
+        well_formed(text, TURN_BYTES)
+    }
+
+    /// Checks one statement.
+    ///
+    /// # Errors
+    /// See [`Refusal`]; the limit is [`STATEMENT_BYTES`].
+    pub fn statement(&self, text: &str) -> Result<Verdict, Refusal> {
+        well_formed(text, STATEMENT_BYTES).map(|text| Verdict::Accept(Guarded(text.to_owned())))
+    }
+}
+
+/// White space at both ends removed, size and control characters checked.
+fn well_formed(text: &str, limit_bytes: usize) -> Result<&str, Refusal> {
+    if text.len() > limit_bytes {
+        return Err(Refusal::TooLarge {
+            bytes: text.len(),
+            limit_bytes,
+        });
+    }
+    let unwanted = |c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t');
+    if let Some((at_byte, c)) = text.char_indices().find(|(_, c)| unwanted(*c)) {
+        return Err(Refusal::ControlCharacter {
+            code_point: c.into(),
+            at_byte,
+        });
+    }
+    let trimmed = text.trim();
+    if trimmed
+        .chars()
+        .all(|c| c.is_whitespace() || is_invisible(c))
+    {
+        return Err(Refusal::Empty);
+    }
+    Ok(trimmed)
+}
+
+/// Zero-width and directional formatting characters, which show nothing by themselves.
+fn is_invisible(c: char) -> bool {
+    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accepts_and_trims_ordinary_text() {
+        let Ok(Verdict::Accept(text)) = Guard::new().statement("  I'm allergic\tto nuts.\n") else {
+            panic!("refused");
+        };
+        assert_eq!(text.as_str(), "I'm allergic\tto nuts.");
+    }
+
+    #[test]
+    fn refuses_what_shows_nothing() {
+        for text in ["", " \n\t", "\u{200b}", "\u{feff}\u{202e} "] {
+            assert_eq!(
+                Guard::new().statement(text),
+                Err(Refusal::Empty),
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn refuses_control_characters_by_place() {
+        assert_eq!(
+            Guard::new().statement("ab\0"),
+            Err(Refusal::ControlCharacter {
+                code_point: 0,
+                at_byte: 2
+            })
+        );
+    }
+
+    #[test]
+    fn limits_are_inclusive() {
+        let guard = Guard::new();
+        assert!(guard.statement(&"x".repeat(STATEMENT_BYTES)).is_ok());
+        assert!(matches!(
+            guard.statement(&"x".repeat(STATEMENT_BYTES + 1)),
+            Err(Refusal::TooLarge { .. })
+        ));
+        assert!(guard.turn(&"x".repeat(TURN_BYTES)).is_ok());
+        assert!(guard.turn(&"x".repeat(TURN_BYTES + 1)).is_err());
+    }
+}

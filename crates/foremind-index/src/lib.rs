@@ -1,0 +1,1 @@
+//! BM25, vectors and their fusion.

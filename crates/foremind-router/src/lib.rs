@@ -1,0 +1,1 @@
+//! Decides when a statement is written whether it modifies answers or informs them.

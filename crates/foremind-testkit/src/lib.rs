@@ -1,0 +1,1 @@
+//! Stores that fail, lag and conflict on purpose, seeded entropy, drivers for tests.

@@ -1,0 +1,27 @@
+//! The vocabulary of foremind: ids, records, scopes, changes, embeddings, errors and limits.
+//!
+//! Everything here is plain data. The crate has no behaviour beyond validation and no
+//! dependency on any other part, so that every arrow of the workspace can end here.
+//!
+//! Types that cross a border (JavaScript, WIT, JSON) serialise in camelCase with kebab-case
+//! enum values. They are *not* what is stored: the vault keeps frozen copies for that.
+
+mod change;
+mod embedding;
+mod error;
+mod ids;
+pub mod limits;
+mod record;
+mod scope;
+mod time;
+
+pub use change::{Change, Entry, Revision, Stamp};
+pub use embedding::{Embedding, EncodeFailure, HeadId, ModelId, VECTOR_DIMENSIONS};
+pub use error::{Error, ErrorCode, Fault};
+pub use ids::{IdError, MemoryId, Name, RecordId, WriterId};
+pub use record::{
+    Domain, Evidence, Grade, Judgement, Layer, Provenance, Reason, Record, Role, Route, Severity,
+    Stage, Status, Subject, SupersedeKind, Supersedes, Tier, Times, Ttl,
+};
+pub use scope::Scope;
+pub use time::Ambient;

@@ -1,0 +1,1 @@
+//! Changes to sealed entries to key/value batches, and back.

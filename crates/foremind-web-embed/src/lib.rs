@@ -1,0 +1,1 @@
+//! The embedder as a wasm module for JavaScript hosts.

@@ -1,0 +1,3 @@
+//! `cargo xtask`: build, test, measure and demonstrate foremind.
+
+fn main() {}
