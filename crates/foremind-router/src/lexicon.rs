@@ -1,0 +1,241 @@
+//! The lexicons: phrases with a class and a domain, read from the data files and looked up word by word.
+
+use foremind_types::Domain;
+
+use crate::words::Words;
+
+macro_rules! classes {
+    ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {
+        /// What a phrase means to the router.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(crate) enum Class {
+            $($(#[doc = $doc])+ $variant,)+
+        }
+
+        impl Class {
+            fn parse(text: &str) -> Option<Self> {
+                match text { $($text => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+classes! {
+    /// Disease, allergy, procedure, pregnancy, disability: a fact of health.
+    Medical = "medical",
+    /// A way of eating or a substance that some people must not eat, named as such ("vegan", "gluten free").
+    Dietary = "dietary",
+    /// Name of a medicine.
+    Medication = "medication",
+    /// Law, contracts, residence, licences, rules.
+    Legal = "legal",
+    /// Something must be or must not be.
+    Obligation = "obligation",
+    /// Word that turns a verb round.
+    Negation = "negation",
+    /// Verb of eating, drinking, using.
+    Consume = "consume",
+    /// Something eaten or drunk.
+    Food = "food",
+    /// The owner as subject or possessor.
+    Owner = "owner",
+    /// A person in the owner's care.
+    Dependant = "dependant",
+    /// An animal in the owner's care.
+    Pet = "pet",
+    /// Somebody else.
+    Other = "other",
+    /// Not said to be so: "if", "would", "imagine".
+    Hypothetical = "hypothetical",
+    /// Was so and no longer is.
+    Resolved = "resolved",
+    /// Story, role play, homework, translation.
+    Fiction = "fiction",
+    /// A fixed expression or homonym: nothing inside it counts.
+    Idiom = "idiom",
+    /// Asks for something.
+    Request = "request",
+    /// Begins a question.
+    Question = "question",
+    /// Greeting, thanks, filler.
+    Greeting = "greeting",
+    /// A past event whose effects last.
+    Lasting = "lasting",
+    /// Names a domain of questions.
+    Topic = "topic",
+}
+
+/// One meaning of one phrase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    pub(crate) class: Class,
+    pub(crate) domain: Domain,
+}
+
+/// A phrase that stands in a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Hit {
+    pub(crate) meaning: Meaning,
+    /// First word.
+    pub(crate) from: usize,
+    /// One past the last word.
+    pub(crate) to: usize,
+}
+
+/// A line of a data file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LineError {
+    pub(crate) file: &'static str,
+    /// From 1.
+    pub(crate) line: usize,
+    pub(crate) problem: &'static str,
+}
+
+impl core::fmt::Display for LineError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.problem)
+    }
+}
+
+/// The data files, in reading order.
+pub(crate) const FILES: &[(&str, &str)] = &[("health.tsv", include_str!("../data/health.tsv"))];
+
+/// All phrases, sorted, so that a text is looked up by binary search.
+#[derive(Debug, Default)]
+pub(crate) struct Lexicon {
+    /// Folded phrase and meaning; sorted by phrase, then class.
+    entries: Vec<(Box<str>, Meaning)>,
+}
+
+impl Lexicon {
+    /// Reads data files; lines that cannot be read are left out and returned.
+    pub(crate) fn read(files: &[(&'static str, &str)]) -> (Self, Vec<LineError>) {
+        let mut entries = Vec::with_capacity(4096);
+        let mut errors = Vec::new();
+        for &(file, text) in files {
+            for (at, line) in text.lines().enumerate() {
+                if let Err(problem) = read_line(line, &mut entries) {
+                    errors.push(LineError {
+                        file,
+                        line: at + 1,
+                        problem,
+                    });
+                }
+            }
+        }
+        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.class.cmp(&b.1.class)));
+        entries.dedup_by(|a, b| a.0 == b.0 && a.1.class == b.1.class);
+        (Self { entries }, errors)
+    }
+
+    /// Every phrase of the lexicon in the text: for each place and class the longest, in order of place.
+    pub(crate) fn find(&self, words: &Words) -> Vec<Hit> {
+        let mut hits: Vec<Hit> = Vec::new();
+        for from in 0..words.len() {
+            let first = hits.len();
+            let mut to = from + 1;
+            while to <= words.len() {
+                let phrase = words.phrase(from, to);
+                let at = self.entries.partition_point(|(p, _)| **p < *phrase);
+                for stem in stems(phrase) {
+                    let at = if stem.len() == phrase.len() {
+                        at
+                    } else {
+                        self.entries.partition_point(|(p, _)| **p < *stem)
+                    };
+                    let same = self.entries[at..].iter().take_while(|(p, _)| **p == *stem);
+                    let mut any = false;
+                    for (_, meaning) in same {
+                        any = true;
+                        let hit = Hit {
+                            meaning: *meaning,
+                            from,
+                            to,
+                        };
+                        match hits[first..]
+                            .iter_mut()
+                            .find(|h| h.meaning.class == meaning.class)
+                        {
+                            Some(shorter) => *shorter = hit,
+                            None => hits.push(hit),
+                        }
+                    }
+                    if any {
+                        break;
+                    }
+                }
+                // A longer phrase can only begin with this one and a space.
+                let longer = self.entries[at..]
+                    .iter()
+                    .find(|(p, _)| **p != *phrase)
+                    .is_some_and(|(p, _)| {
+                        p.strip_prefix(phrase)
+                            .is_some_and(|rest| rest.starts_with(' '))
+                    });
+                if !longer {
+                    break;
+                }
+                to += 1;
+            }
+        }
+        hits
+    }
+}
+
+/// The phrase itself and without plural or possessive ending.
+fn stems(phrase: &str) -> impl Iterator<Item = &str> {
+    let possessive = phrase.strip_suffix("'s");
+    let plural = phrase
+        .strip_suffix('s')
+        .filter(|rest| rest.len() > 3 && !rest.ends_with(['s', '\'', 'u', 'i']));
+    let plural_es = phrase.strip_suffix("es").filter(|rest| rest.len() > 3);
+    [Some(phrase), possessive, plural, plural_es]
+        .into_iter()
+        .flatten()
+}
+
+/// A line is empty, a comment (`#`), or `class <tab> domain <tab> phrase, phrase, ...`.
+fn read_line(line: &str, entries: &mut Vec<(Box<str>, Meaning)>) -> Result<(), &'static str> {
+    if line.trim().is_empty() || line.starts_with('#') {
+        return Ok(());
+    }
+    let mut fields = line.split('\t');
+    let (Some(class), Some(domain), Some(phrases), None) =
+        (fields.next(), fields.next(), fields.next(), fields.next())
+    else {
+        return Err("expected three fields, separated by tabs");
+    };
+    let class = Class::parse(class).ok_or("unknown class")?;
+    let domain = Domain::parse(domain).ok_or("unknown domain")?;
+    for phrase in phrases.split(',') {
+        let words = Words::of(phrase);
+        if words.len() == 0 {
+            return Err("empty phrase");
+        }
+        let folded = words.phrase(0, words.len());
+        entries.push((folded.into(), Meaning { class, domain }));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_of_the_data_files_can_be_read() {
+        let (_, errors) = Lexicon::read(FILES);
+        let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+        assert!(shown.is_empty(), "{shown:#?}");
+    }
+
+    #[test]
+    fn an_error_names_file_and_line() {
+        let (_, errors) = Lexicon::read(&[(
+            "x.tsv",
+            "# fine\nmedical\tallergy\tasthma\nmedcal\tallergy\tx\n",
+        )]);
+        assert_eq!(errors[0].to_string(), "x.tsv:3: unknown class");
+        assert_eq!(errors.len(), 1);
+    }
+}
