@@ -1,1 +1,19 @@
 //! Records, profile, recall and erasure as a state machine without I/O, clock or randomness.
+//!
+//! An operation is a value: [`Engine::begin`] makes an [`Op`], [`Engine::step`] says what it needs next
+//! (an embedding, a commit) or that it is done. State changes in one place only, [`Engine::apply`], which
+//! folds an entry into the state; so replaying a memory's entries, in any order that its writers could have
+//! produced, always gives the same state.
+
+mod engine;
+mod protocol;
+mod request;
+mod response;
+
+pub use engine::{Engine, Op};
+pub use protocol::{EMBEDDING_HEAD, Reply, Step};
+pub use request::{ForgetTarget, IngestMode, Request, TurnStatus};
+pub use response::{
+    Chain, Dropped, DroppedReason, Ignored, Listing, Noted, Outcome, PendingList, Prompt, Response,
+    Section, Shown, Stats,
+};

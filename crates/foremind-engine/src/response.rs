@@ -1,0 +1,239 @@
+use foremind_types::{Domain, Record, RecordId};
+use serde::{Deserialize, Serialize};
+
+/// The result of a [`crate::Request`]; `kind` is the verb.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+#[non_exhaustive]
+pub enum Response {
+    /// See [`crate::Request::Remember`].
+    Remember {
+        /// One for each statement, in order.
+        records: Vec<Noted>,
+    },
+    /// See [`crate::Request::Ingest`].
+    Ingest {
+        /// One for each statement that was kept, in order. Of a repeated turn: what is left of them.
+        records: Vec<Noted>,
+        /// Whether the turn was ingested before.
+        repeated: bool,
+        /// Why nothing was taken, if the turn was not looked at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ignored: Option<Ignored>,
+    },
+    /// See [`crate::Request::Recall`].
+    Recall(Prompt),
+    /// See [`crate::Request::Profile`].
+    Profile(Prompt),
+    /// See [`crate::Request::Get`].
+    Get {
+        /// The record.
+        record: Record,
+    },
+    /// See [`crate::Request::List`].
+    List(Listing),
+    /// See [`crate::Request::History`].
+    History {
+        /// The chain, earliest first.
+        records: Vec<Chain>,
+    },
+    /// See [`crate::Request::Update`].
+    Update {
+        /// As it is now.
+        record: Record,
+    },
+    /// See [`crate::Request::Confirm`].
+    Confirm {
+        /// As it is now.
+        record: Record,
+    },
+    /// See [`crate::Request::Forget`].
+    Forget {
+        /// How many records were erased.
+        erased: u32,
+    },
+    /// See [`crate::Request::Pending`].
+    Pending(PendingList),
+    /// See [`crate::Request::Judge`].
+    Judge {
+        /// As it is now.
+        record: Record,
+    },
+    /// See [`crate::Request::Stats`].
+    Stats(Stats),
+    /// See [`crate::Request::Backfill`].
+    Backfill {
+        /// How many records got a vector.
+        encoded: u32,
+        /// How many still have none.
+        remaining: u32,
+    },
+    /// See [`crate::Request::Refresh`].
+    Refresh {},
+}
+
+/// What became of one statement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Noted {
+    /// The record that holds it now.
+    pub record: Record,
+    /// Whether it is new.
+    pub outcome: Outcome,
+}
+
+/// How a statement came into its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// As a new record.
+    Added,
+    /// The same words were known; their proof count rose.
+    Merged,
+    /// The turn had been ingested before.
+    Repeated,
+}
+
+/// Why a turn was not looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ignored {
+    /// The memory is off for this turn, or the conversation is private.
+    Mode,
+    /// The turn failed.
+    Status,
+    /// Not the owner's turn, and not marked as a finding.
+    Role,
+}
+
+/// A rendered prompt and what it is made of.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Prompt {
+    /// The text for the model; empty when there is nothing to show.
+    pub prompt: String,
+    /// Estimated tokens of `prompt`, never more than `budget_tokens`.
+    pub tokens: u32,
+    /// The budget that was asked for.
+    pub budget_tokens: u32,
+    /// The profile section, in order.
+    pub profile: Vec<Shown>,
+    /// The context section, best first.
+    pub context: Vec<Shown>,
+    /// What would have been shown with more room.
+    pub dropped: Vec<Dropped>,
+    /// Whether the search went by words only, since the query or the records have no vectors.
+    pub lexical_only: bool,
+    /// Domains that the query asks about, strongest first; empty when uncertain.
+    pub domains: Vec<Domain>,
+    /// Until when the profile section stays the same without a write, Unix milliseconds; absent: for good.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stable_until_ms: Option<i64>,
+}
+
+/// A record in the prompt.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Shown {
+    /// The record.
+    pub record: Record,
+    /// Its line, without the line break.
+    pub line: String,
+    /// Estimated tokens of the line, its line break included.
+    pub tokens: u32,
+    /// Why it stands here: names of the router's signals in the profile; `words` and `meaning` in the context.
+    pub why: Vec<String>,
+}
+
+/// A part of the prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Section {
+    /// What modifies answers.
+    Profile,
+    /// What was retrieved for the query.
+    Context,
+}
+
+/// A record that found no room.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Dropped {
+    /// The record.
+    pub id: RecordId,
+    /// Where it would have stood.
+    pub section: Section,
+    /// What its line would have cost.
+    pub tokens: u32,
+    /// What it lacked.
+    pub reason: DroppedReason,
+}
+
+/// What a record lacked to be shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DroppedReason {
+    /// Tokens.
+    Tokens,
+    /// A place among the section's items.
+    Items,
+    /// A place among the items of its domain.
+    Domain,
+}
+
+/// A page of records.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Listing {
+    /// By id, so earliest told first.
+    pub records: Vec<Record>,
+    /// Pass it as `after` for the next page; absent on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next: Option<RecordId>,
+}
+
+/// A record in a chain of replacements.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Chain {
+    /// The record.
+    pub record: Record,
+    /// What replaced it.
+    pub superseded_by: Vec<RecordId>,
+}
+
+/// Records that wait for a judgement.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PendingList {
+    /// Latest told first, at most [`foremind_types::limits::PENDING_JUDGEMENTS`].
+    pub records: Vec<Record>,
+    /// How many wait, those outside of the list included.
+    pub waiting: u32,
+}
+
+/// Counts inside a scope.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Stats {
+    /// Records of any status, erased ones left out.
+    pub records: u32,
+    /// Current records.
+    pub current: u32,
+    /// Current records of the profile tier.
+    pub profile: u32,
+    /// Current records of the store tier.
+    pub store: u32,
+    /// Current records that wait for a judgement.
+    pub pending: u32,
+    /// Current records that the semantic stage has not seen.
+    pub unrouted: u32,
+    /// Current records without a vector.
+    pub without_vector: u32,
+    /// Bytes of all their texts.
+    pub text_bytes: u64,
+}
