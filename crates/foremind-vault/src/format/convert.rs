@@ -1,0 +1,404 @@
+//! Between the vocabulary and the frozen structs of the current format.
+
+use std::collections::BTreeMap;
+
+use foremind_types::{
+    Change, Embedding, Entry, Evidence, HeadId, ModelId, Name, Provenance, Reason, Record,
+    RecordId, Revision, Route, Scope, Supersedes, Times, Ttl, WriterId,
+};
+
+use super::v1::{self, Code};
+use crate::VaultError;
+
+/// Plaintext of a run of entries.
+///
+/// # Errors
+/// [`VaultError::Unstorable`] for a change that this format has no form for.
+pub(crate) fn encode_entries<'e>(
+    entries: impl IntoIterator<Item = &'e Entry>,
+) -> Result<Vec<u8>, VaultError> {
+    let mut strings = Strings::default();
+    let entries = entries
+        .into_iter()
+        .map(|entry| {
+            Ok(v1::Entry {
+                writer: entry.writer.0,
+                counter: entry.counter,
+                lamport: entry.lamport,
+                at_ms: entry.at_ms,
+                changes: entry
+                    .changes
+                    .iter()
+                    .map(|change| store_change(change, &mut strings))
+                    .collect::<Result<_, _>>()?,
+            })
+        })
+        .collect::<Result<_, VaultError>>()?;
+    let run = v1::Entries {
+        strings: strings.list,
+        entries,
+    };
+    postcard::to_allocvec(&run).map_err(|_| VaultError::Unstorable { what: "an entry" })
+}
+
+/// Inverse of [`encode_entries`]; `Err` names the part that is not in the layout.
+pub(crate) fn decode_entries(plain: &[u8]) -> Result<Vec<Entry>, &'static str> {
+    let (run, rest): (v1::Entries, _) =
+        postcard::take_from_bytes(plain).map_err(|_| "run of entries")?;
+    if !rest.is_empty() {
+        return Err("run of entries: bytes left over");
+    }
+    let strings = &run.strings;
+    run.entries
+        .into_iter()
+        .map(|entry| {
+            Ok(Entry {
+                writer: WriterId(entry.writer),
+                counter: entry.counter,
+                lamport: entry.lamport,
+                at_ms: entry.at_ms,
+                changes: entry
+                    .changes
+                    .into_iter()
+                    .map(|change| read_change(change, strings))
+                    .collect::<Result<_, _>>()?,
+            })
+        })
+        .collect()
+}
+
+/// Strings that repeat (names, models, signals), each stored once in a run.
+#[derive(Default)]
+struct Strings {
+    list: Vec<String>,
+    positions: BTreeMap<String, u32>,
+}
+
+impl Strings {
+    fn position(&mut self, text: &str) -> Result<u32, VaultError> {
+        if let Some(position) = self.positions.get(text) {
+            return Ok(*position);
+        }
+        let position = u32::try_from(self.list.len()).map_err(|_| VaultError::Unstorable {
+            what: "more than 2^32 strings",
+        })?;
+        self.list.push(text.to_owned());
+        self.positions.insert(text.to_owned(), position);
+        Ok(position)
+    }
+
+    fn name(&mut self, name: Option<&Name>) -> Result<Option<u32>, VaultError> {
+        name.map(|name| self.position(name.as_str())).transpose()
+    }
+}
+
+fn store_change(change: &Change, strings: &mut Strings) -> Result<v1::Change, VaultError> {
+    Ok(match change {
+        Change::Add(record) => v1::Change::Add(store_record(record, strings)?),
+        Change::Revise { id, revision } => {
+            let id = id.to_bytes();
+            match revision {
+                Revision::Status {
+                    status,
+                    valid_to_ms,
+                } => v1::Change::Status {
+                    id,
+                    status: status.code(),
+                    valid_to_ms: *valid_to_ms,
+                },
+                Revision::Route(route) => v1::Change::Route {
+                    id,
+                    route: store_route(route, strings)?,
+                },
+                Revision::Confirmed { at_ms } => v1::Change::Confirmed { id, at_ms: *at_ms },
+                Revision::Told { at_ms, proof_count } => v1::Change::Told {
+                    id,
+                    at_ms: *at_ms,
+                    proof_count: *proof_count,
+                },
+                _ => return Err(VaultError::Unstorable { what: "a revision" }),
+            }
+        }
+        Change::Embed { id, embedding } => v1::Change::Embed {
+            id: id.to_bytes(),
+            model_id: strings.position(&embedding.model_id.0)?,
+            head_id: strings.position(&embedding.head_id.0)?,
+            scale: embedding.scale,
+            vector: embedding.vector.clone(),
+            features: embedding.features.clone(),
+        },
+        Change::Turn {
+            scope,
+            thread,
+            turn,
+            records,
+        } => v1::Change::Turn {
+            scope: store_scope(scope, strings)?,
+            thread: strings.position(thread.as_str())?,
+            turn: strings.position(turn.as_str())?,
+            records: records.iter().map(|id| id.to_bytes()).collect(),
+        },
+        Change::Erase { id, at_ms } => v1::Change::Erase {
+            id: id.to_bytes(),
+            at_ms: *at_ms,
+        },
+        _ => return Err(VaultError::Unstorable { what: "a change" }),
+    })
+}
+
+fn store_scope(scope: &Scope, strings: &mut Strings) -> Result<v1::Scope, VaultError> {
+    Ok(v1::Scope {
+        user: strings.position(scope.user.as_str())?,
+        project: strings.name(scope.project.as_ref())?,
+        thread: strings.name(scope.thread.as_ref())?,
+        agent: strings.name(scope.agent.as_ref())?,
+    })
+}
+
+fn store_record(record: &Record, strings: &mut Strings) -> Result<v1::Record, VaultError> {
+    Ok(v1::Record {
+        id: record.id.to_bytes(),
+        scope: store_scope(&record.scope, strings)?,
+        text: record.text.clone(),
+        layer: record.layer.code(),
+        route: store_route(&record.route, strings)?,
+        subject: record.subject.code(),
+        attribute: record.attribute.clone(),
+        value: record.value.clone(),
+        told_ms: record.times.told_ms,
+        utc_offset_min: record.times.utc_offset_min,
+        valid_from_ms: record.times.valid_from_ms,
+        valid_to_ms: record.times.valid_to_ms,
+        status: record.status.code(),
+        supersedes: record
+            .supersedes
+            .iter()
+            .map(|link| v1::Supersedes {
+                id: link.id.to_bytes(),
+                kind: link.kind.code(),
+                why: link.why.clone(),
+            })
+            .collect(),
+        evidence: record
+            .evidence
+            .iter()
+            .map(|link| v1::Evidence {
+                id: link.id.to_bytes(),
+                quote: link.quote.clone(),
+            })
+            .collect(),
+        role: record.provenance.role.code(),
+        thread: strings.name(record.provenance.thread.as_ref())?,
+        turn: strings.name(record.provenance.turn.as_ref())?,
+        statement: record.provenance.statement,
+        confirmed_ms: record.confirmed_ms,
+        proof_count: record.proof_count,
+    })
+}
+
+fn store_route(route: &Route, strings: &mut Strings) -> Result<v1::Route, VaultError> {
+    Ok(v1::Route {
+        grade: route.grade.code(),
+        tier: route.tier.code(),
+        priority: route.priority,
+        severity: route.severity.code(),
+        domain: route.domain.code(),
+        affects: route.affects.iter().map(|domain| domain.code()).collect(),
+        ttl: match route.ttl {
+            Ttl::Permanent => v1::Ttl::Permanent,
+            Ttl::UntilChanged => v1::Ttl::UntilChanged,
+            Ttl::Dated { until_ms } => v1::Ttl::Dated { until_ms },
+            Ttl::Session { until_ms } => v1::Ttl::Session { until_ms },
+        },
+        score: route.score,
+        reasons: route
+            .reasons
+            .iter()
+            .map(|reason| {
+                Ok(v1::Reason {
+                    signal: strings.position(&reason.signal)?,
+                    matched: reason.matched.clone(),
+                    weight: reason.weight,
+                })
+            })
+            .collect::<Result<_, VaultError>>()?,
+        stage: route.stage.code(),
+        judgement: route.judgement.code(),
+    })
+}
+
+type Read<T> = Result<T, &'static str>;
+
+fn read_change(change: v1::Change, strings: &[String]) -> Read<Change> {
+    let revise = |id, revision| Change::Revise {
+        id: RecordId::from_bytes(id),
+        revision,
+    };
+    Ok(match change {
+        v1::Change::Add(record) => Change::Add(Box::new(read_record(record, strings)?)),
+        v1::Change::Status {
+            id,
+            status,
+            valid_to_ms,
+        } => revise(
+            id,
+            Revision::Status {
+                status: word(status)?,
+                valid_to_ms,
+            },
+        ),
+        v1::Change::Route { id, route } => revise(
+            id,
+            Revision::Route(Box::new(read_route(route, strings)?)),
+        ),
+        v1::Change::Confirmed { id, at_ms } => revise(id, Revision::Confirmed { at_ms }),
+        v1::Change::Told {
+            id,
+            at_ms,
+            proof_count,
+        } => revise(id, Revision::Told { at_ms, proof_count }),
+        v1::Change::Embed {
+            id,
+            model_id,
+            head_id,
+            scale,
+            vector,
+            features,
+        } => Change::Embed {
+            id: RecordId::from_bytes(id),
+            embedding: Embedding {
+                model_id: ModelId(string(model_id, strings)?.to_owned()),
+                head_id: HeadId(string(head_id, strings)?.to_owned()),
+                vector,
+                scale,
+                features,
+            },
+        },
+        v1::Change::Turn {
+            scope,
+            thread,
+            turn,
+            records,
+        } => Change::Turn {
+            scope: read_scope(&scope, strings)?,
+            thread: name(thread, strings)?,
+            turn: name(turn, strings)?,
+            records: records.into_iter().map(RecordId::from_bytes).collect(),
+        },
+        v1::Change::Erase { id, at_ms } => Change::Erase {
+            id: RecordId::from_bytes(id),
+            at_ms,
+        },
+    })
+}
+
+fn word<T: Code>(code: u8) -> Read<T> {
+    T::from_code(code).ok_or("word of the vocabulary")
+}
+
+fn string(position: u32, strings: &[String]) -> Read<&str> {
+    usize::try_from(position)
+        .ok()
+        .and_then(|position| strings.get(position))
+        .map(String::as_str)
+        .ok_or("string position")
+}
+
+fn name(position: u32, strings: &[String]) -> Read<Name> {
+    Name::new(string(position, strings)?).map_err(|_| "name")
+}
+
+fn optional_name(position: Option<u32>, strings: &[String]) -> Read<Option<Name>> {
+    position.map(|position| name(position, strings)).transpose()
+}
+
+fn read_scope(scope: &v1::Scope, strings: &[String]) -> Read<Scope> {
+    Ok(Scope {
+        user: name(scope.user, strings)?,
+        project: optional_name(scope.project, strings)?,
+        thread: optional_name(scope.thread, strings)?,
+        agent: optional_name(scope.agent, strings)?,
+    })
+}
+
+fn read_record(record: v1::Record, strings: &[String]) -> Read<Record> {
+    Ok(Record {
+        id: RecordId::from_bytes(record.id),
+        scope: read_scope(&record.scope, strings)?,
+        text: record.text,
+        layer: word(record.layer)?,
+        route: read_route(record.route, strings)?,
+        subject: word(record.subject)?,
+        attribute: record.attribute,
+        value: record.value,
+        times: Times {
+            told_ms: record.told_ms,
+            utc_offset_min: record.utc_offset_min,
+            valid_from_ms: record.valid_from_ms,
+            valid_to_ms: record.valid_to_ms,
+        },
+        status: word(record.status)?,
+        supersedes: record
+            .supersedes
+            .into_iter()
+            .map(|link| {
+                Ok(Supersedes {
+                    id: RecordId::from_bytes(link.id),
+                    kind: word(link.kind)?,
+                    why: link.why,
+                })
+            })
+            .collect::<Read<_>>()?,
+        evidence: record
+            .evidence
+            .into_iter()
+            .map(|link| Evidence {
+                id: RecordId::from_bytes(link.id),
+                quote: link.quote,
+            })
+            .collect(),
+        provenance: Provenance {
+            role: word(record.role)?,
+            thread: optional_name(record.thread, strings)?,
+            turn: optional_name(record.turn, strings)?,
+            statement: record.statement,
+        },
+        confirmed_ms: record.confirmed_ms,
+        proof_count: record.proof_count,
+    })
+}
+
+fn read_route(route: v1::Route, strings: &[String]) -> Read<Route> {
+    Ok(Route {
+        grade: word(route.grade)?,
+        tier: word(route.tier)?,
+        priority: route.priority,
+        severity: word(route.severity)?,
+        domain: word(route.domain)?,
+        affects: route
+            .affects
+            .into_iter()
+            .map(word)
+            .collect::<Read<_>>()?,
+        ttl: match route.ttl {
+            v1::Ttl::Permanent => Ttl::Permanent,
+            v1::Ttl::UntilChanged => Ttl::UntilChanged,
+            v1::Ttl::Dated { until_ms } => Ttl::Dated { until_ms },
+            v1::Ttl::Session { until_ms } => Ttl::Session { until_ms },
+        },
+        score: route.score,
+        reasons: route
+            .reasons
+            .into_iter()
+            .map(|reason| {
+                Ok(Reason {
+                    signal: string(reason.signal, strings)?.to_owned(),
+                    matched: reason.matched,
+                    weight: reason.weight,
+                })
+            })
+            .collect::<Read<_>>()?,
+        stage: word(route.stage)?,
+        judgement: word(route.judgement)?,
+    })
+}

@@ -1,0 +1,68 @@
+//! What an erasure takes out of entries that were stored before it.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foremind_types::{Change, Entry, RecordId, Revision};
+
+/// Erased records, and when.
+pub(crate) type Erased = BTreeMap<RecordId, i64>;
+
+/// Records whose content or derived data `entry` holds.
+pub(crate) fn held(entry: &Entry) -> BTreeSet<RecordId> {
+    let mut ids = BTreeSet::new();
+    for change in &entry.changes {
+        match change {
+            Change::Add(record) => {
+                ids.insert(record.id);
+                ids.extend(record.evidence.iter().map(|link| link.id));
+                ids.extend(record.supersedes.iter().map(|link| link.id));
+            }
+            Change::Revise { id, .. } | Change::Embed { id, .. } => {
+                ids.insert(*id);
+            }
+            _ => {}
+        }
+    }
+    ids
+}
+
+/// The records that `entry` erases.
+pub(crate) fn erased_by(entry: &Entry) -> Erased {
+    let erasures = entry.changes.iter().filter_map(|change| match change {
+        Change::Erase { id, at_ms } => Some((*id, *at_ms)),
+        _ => None,
+    });
+    erasures.collect()
+}
+
+/// `entry` without anything of the erased records. Every change keeps its position, because positions
+/// order revisions ([`foremind_types::Stamp`]): what an erasure takes out becomes that erasure.
+pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
+    let mut entry = entry.clone();
+    for change in &mut entry.changes {
+        let gone = match change {
+            Change::Add(record) => {
+                record.evidence.retain(|link| !erased.contains_key(&link.id));
+                for link in &mut record.supersedes {
+                    if erased.contains_key(&link.id) {
+                        link.why.clear();
+                    }
+                }
+                Some(record.id)
+            }
+            Change::Embed { id, .. } => Some(*id),
+            Change::Revise {
+                id,
+                revision: Revision::Route(_) | Revision::Status { .. } | Revision::Confirmed { .. } | Revision::Told { .. },
+            } => Some(*id),
+            _ => None,
+        };
+        if let Some((id, at_ms)) = gone.and_then(|id| erased.get_key_value(&id)) {
+            *change = Change::Erase {
+                id: *id,
+                at_ms: *at_ms,
+            };
+        }
+    }
+    entry
+}
