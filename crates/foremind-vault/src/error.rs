@@ -106,7 +106,9 @@ impl fmt::Display for VaultError {
                 f,
                 "the store went back from generation {seen} to {found}; reopen the memory"
             ),
-            Self::WrongKey => f.write_str("the key does not open this memory; pass the key it was made with"),
+            Self::WrongKey => {
+                f.write_str("the key does not open this memory; pass the key it was made with")
+            }
             Self::WrapMethod { stored } => write!(
                 f,
                 "this memory's data key is wrapped by {stored}; open it with that kind of key"

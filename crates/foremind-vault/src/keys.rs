@@ -151,7 +151,10 @@ impl KeySlot {
             )
             .map(Zeroizing::new)
             .map_err(|_| VaultError::WrongKey)?;
-        let bytes: [u8; 32] = plain.as_slice().try_into().map_err(|_| VaultError::WrongKey)?;
+        let bytes: [u8; 32] = plain
+            .as_slice()
+            .try_into()
+            .map_err(|_| VaultError::WrongKey)?;
         let data_key = DataKey::new(bytes);
         self.accept(&data_key)?;
         Ok(data_key)
@@ -170,14 +173,16 @@ impl KeySlot {
     }
 
     /// The stored value for a data key wrapped by 32 bytes of the host.
-    #[must_use]
+    ///
+    /// # Errors
+    /// [`VaultError::Unstorable`] if sealing fails.
     pub fn write_host(
         memory_id: MemoryId,
         data_key: &DataKey,
         host_key: &[u8; 32],
         generation: u64,
         draws: &mut Draws,
-    ) -> Option<Vec<u8>> {
+    ) -> Result<Vec<u8>, VaultError> {
         let header = format::header(Kind::Slot, generation, draws.bytes());
         let check = data_key.check();
         let nonce: [u8; v1::NONCE_BYTES] = draws.bytes();
@@ -189,9 +194,11 @@ impl KeySlot {
                     aad: &slot_associated(&header, memory_id, check),
                 },
             )
-            .ok()?;
+            .map_err(|_| VaultError::Unstorable {
+                what: "the data key",
+            })?;
         let blob = [&nonce[..], &sealed].concat();
-        Some(slot_value(header, memory_id, v1::METHOD_HOST, check, &blob))
+        Ok(slot_value(header, memory_id, v1::METHOD_HOST, check, &blob))
     }
 
     /// The stored value for a data key that the host wrapped into `blob`.

@@ -300,7 +300,9 @@ impl Vault {
         if entry.counter != *counter {
             return Err(broken("its writer's entries are not consecutive"));
         }
-        *counter = counter.checked_add(1).ok_or(broken("counter out of range"))?;
+        *counter = counter
+            .checked_add(1)
+            .ok_or(broken("counter out of range"))?;
         if entry.lamport == u64::MAX {
             return Err(broken("clock out of range"));
         }
@@ -398,10 +400,14 @@ impl Vault {
                 continue;
             };
             deletes.extend(self.keys_of(run));
-            let redacted = read.next().unwrap_or_default().into_iter().map(|old| Sequenced {
-                sequence: old.sequence,
-                entry: redact::redact(&old.entry, &plan.erased),
-            });
+            let redacted = read
+                .next()
+                .unwrap_or_default()
+                .into_iter()
+                .map(|old| Sequenced {
+                    sequence: old.sequence,
+                    entry: redact::redact(&old.entry, &plan.erased),
+                });
             let folds = level > run.level;
             match &mut stretch {
                 Some((same, entries)) if *same == level && folds => entries.extend(redacted),
@@ -504,7 +510,9 @@ impl Writer<'_, '_> {
 
     fn run(&mut self, level: u8, entries: &[Sequenced]) -> Result<Run, VaultError> {
         let unstorable = || VaultError::Unstorable { what: "a run" };
-        let plain = Zeroizing::new(format::encode_entries(entries.iter().map(|one| &one.entry))?);
+        let plain = Zeroizing::new(format::encode_entries(
+            entries.iter().map(|one| &one.entry),
+        )?);
         let mut commit = [0; v1::COMMIT_BYTES];
         commit.copy_from_slice(&self.header.0[v1::COMMIT_AT..]);
         let ordinal = self.next_ordinal;

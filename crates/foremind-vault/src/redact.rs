@@ -42,7 +42,9 @@ pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
     for change in &mut entry.changes {
         let gone = match change {
             Change::Add(record) => {
-                record.evidence.retain(|link| !erased.contains_key(&link.id));
+                record
+                    .evidence
+                    .retain(|link| !erased.contains_key(&link.id));
                 for link in &mut record.supersedes {
                     if erased.contains_key(&link.id) {
                         link.why.clear();
@@ -53,7 +55,11 @@ pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
             Change::Embed { id, .. } => Some(*id),
             Change::Revise {
                 id,
-                revision: Revision::Route(_) | Revision::Status { .. } | Revision::Confirmed { .. } | Revision::Told { .. },
+                revision:
+                    Revision::Route(_)
+                    | Revision::Status { .. }
+                    | Revision::Confirmed { .. }
+                    | Revision::Told { .. },
             } => Some(*id),
             _ => None,
         };

@@ -247,10 +247,9 @@ fn read_change(change: v1::Change, strings: &[String]) -> Read<Change> {
                 valid_to_ms,
             },
         ),
-        v1::Change::Route { id, route } => revise(
-            id,
-            Revision::Route(Box::new(read_route(route, strings)?)),
-        ),
+        v1::Change::Route { id, route } => {
+            revise(id, Revision::Route(Box::new(read_route(route, strings)?)))
+        }
         v1::Change::Confirmed { id, at_ms } => revise(id, Revision::Confirmed { at_ms }),
         v1::Change::Told {
             id,
@@ -375,11 +374,7 @@ fn read_route(route: v1::Route, strings: &[String]) -> Read<Route> {
         priority: route.priority,
         severity: word(route.severity)?,
         domain: word(route.domain)?,
-        affects: route
-            .affects
-            .into_iter()
-            .map(word)
-            .collect::<Read<_>>()?,
+        affects: route.affects.into_iter().map(word).collect::<Read<_>>()?,
         ttl: match route.ttl {
             v1::Ttl::Permanent => Ttl::Permanent,
             v1::Ttl::UntilChanged => Ttl::UntilChanged,

@@ -1,0 +1,152 @@
+//! Reading what other writers stored.
+
+use std::collections::VecDeque;
+
+use foremind_types::{Error, ErrorCode};
+use foremind_vault::{Head, HeadToken, Key, Run, Vault, VaultError};
+
+use foremind_engine::Engine;
+
+/// Most values asked for at once, so that opening a large memory does not hold it twice.
+const VALUES_PER_READ: usize = 32;
+/// How often a head may move away under a reader.
+const ATTEMPTS: u32 = 32;
+
+/// A reader on its way to the store's head.
+#[derive(Debug)]
+pub(crate) struct CatchUp {
+    phase: Phase,
+    attempts: u32,
+    /// The head under which a value was missing: if it is still the head then, the value is lost.
+    hole: Option<(HeadToken, VaultError)>,
+}
+
+#[derive(Debug)]
+enum Phase {
+    Head,
+    Runs {
+        head: Head,
+        rest: VecDeque<Run>,
+        asked: Vec<Run>,
+    },
+}
+
+/// How far a reader is.
+pub(crate) enum Progress {
+    Read(Vec<Key>),
+    Done,
+}
+
+impl CatchUp {
+    /// Starts with reading the head: the keys to ask for.
+    pub(crate) fn start() -> (Self, Vec<Key>) {
+        let catch_up = Self {
+            phase: Phase::Head,
+            attempts: 0,
+            hole: None,
+        };
+        (catch_up, vec![Key::head()])
+    }
+
+    /// Starts from the head that `vault` was opened with.
+    pub(crate) fn opened(vault: &Vault) -> (Self, Progress) {
+        let (mut catch_up, _) = Self::start();
+        let head = vault.head().clone();
+        catch_up.phase = Phase::Runs {
+            rest: vault.missing(&head).into(),
+            head,
+            asked: Vec::new(),
+        };
+        let progress = catch_up.ask(vault);
+        (catch_up, progress)
+    }
+
+    /// Takes the values that were asked for.
+    pub(crate) fn feed(
+        &mut self,
+        values: &[Option<Vec<u8>>],
+        vault: &mut Vault,
+        engine: &mut Engine,
+    ) -> Result<Progress, Error> {
+        match &mut self.phase {
+            Phase::Head => {
+                let value = values.first().and_then(Option::as_ref).ok_or_else(|| {
+                    Error::new(
+                        ErrorCode::StorageLost,
+                        "the stored memory is gone; open it again to start a new one",
+                    )
+                })?;
+                let head = vault.read_head(value)?;
+                if let Some((token, error)) = self.hole.take()
+                    && token == head.token()
+                {
+                    return Err(error.into());
+                }
+                if head.token() == vault.head().token() {
+                    return Ok(Progress::Done);
+                }
+                self.phase = Phase::Runs {
+                    rest: vault.missing(&head).into(),
+                    head,
+                    asked: Vec::new(),
+                };
+            }
+            Phase::Runs { head, asked, .. } => {
+                let mut values = values;
+                for run in core::mem::take(asked) {
+                    let (own, later) = values.split_at(run.values().min(values.len()));
+                    values = later;
+                    match vault.read_run(&run, own) {
+                        Ok(entries) => {
+                            for sequenced in &entries {
+                                if vault.absorb(sequenced)? {
+                                    engine.apply(&sequenced.entry);
+                                }
+                            }
+                        }
+                        // Another writer folded it away since the head was read, or it is lost.
+                        Err(error @ VaultError::Missing { .. }) => {
+                            self.attempts += 1;
+                            if self.attempts >= ATTEMPTS {
+                                return Err(Error::new(
+                                    ErrorCode::Conflict,
+                                    "other writers moved the memory on during every attempt to read it; try again",
+                                ));
+                            }
+                            self.hole = Some((head.token(), error));
+                            self.phase = Phase::Head;
+                            return Ok(Progress::Read(vec![Key::head()]));
+                        }
+                        Err(error) => return Err(error.into()),
+                    }
+                }
+            }
+        }
+        let progress = self.ask(vault);
+        if matches!(progress, Progress::Done)
+            && let Phase::Runs { head, .. } = &self.phase
+        {
+            vault.install(head.clone());
+        }
+        Ok(progress)
+    }
+
+    fn ask(&mut self, vault: &Vault) -> Progress {
+        let Phase::Runs { rest, asked, .. } = &mut self.phase else {
+            return Progress::Done;
+        };
+        let mut keys = Vec::new();
+        while let Some(run) = rest.front() {
+            if !keys.is_empty() && keys.len() + run.values() > VALUES_PER_READ {
+                break;
+            }
+            keys.extend(vault.keys_of(run));
+            asked.extend(rest.pop_front());
+        }
+        if keys.is_empty() {
+            Progress::Done
+        } else {
+            Progress::Read(keys)
+        }
+    }
+}
