@@ -35,7 +35,7 @@ pub struct Op {
 #[derive(Debug)]
 enum Phase {
     Start,
-    CatchingUp(CatchUp),
+    CatchingUp(Box<CatchUp>),
     Encoding {
         texts: usize,
         heads: usize,
@@ -187,7 +187,7 @@ impl Memory {
     fn caught_up(
         &mut self,
         op: &mut Op,
-        mut reader: CatchUp,
+        mut reader: Box<CatchUp>,
         values: &[Option<Vec<u8>>],
         draws: &mut Draws,
         at: &Ambient,
@@ -298,7 +298,7 @@ impl Memory {
 
 fn catch_up(op: &mut Op) -> Step {
     let (reader, keys) = CatchUp::start();
-    op.phase = Phase::CatchingUp(reader);
+    op.phase = Phase::CatchingUp(Box::new(reader));
     Step::NeedRead { keys }
 }
 

@@ -8,6 +8,10 @@ use crate::Memory;
 
 /// What an operation needs next.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "one value for each step of an operation; a box would only burden the bindings"
+)]
 pub enum Step {
     /// Encode the texts with each of the heads; answer with [`Reply::Embedded`].
     NeedEmbed {

@@ -94,7 +94,7 @@ impl Strings {
 
 fn store_change(change: &Change, strings: &mut Strings) -> Result<v1::Change, VaultError> {
     Ok(match change {
-        Change::Add(record) => v1::Change::Add(store_record(record, strings)?),
+        Change::Add(record) => v1::Change::Add(Box::new(store_record(record, strings)?)),
         Change::Revise { id, revision } => {
             let id = id.to_bytes();
             match revision {
@@ -235,7 +235,7 @@ fn read_change(change: v1::Change, strings: &[String]) -> Read<Change> {
         revision,
     };
     Ok(match change {
-        v1::Change::Add(record) => Change::Add(Box::new(read_record(record, strings)?)),
+        v1::Change::Add(record) => Change::Add(Box::new(read_record(*record, strings)?)),
         v1::Change::Status {
             id,
             status,

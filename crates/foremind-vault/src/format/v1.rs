@@ -106,7 +106,7 @@ pub(crate) type Id = [u8; 16];
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) enum Change {
-    Add(Record),
+    Add(Box<Record>),
     Status {
         id: Id,
         status: u8,
