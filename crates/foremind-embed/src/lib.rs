@@ -1,1 +1,16 @@
 //! Text to sentence vector: WordPiece, MiniLM, pooling.
+//!
+//! [`Embedder::load`] takes one model file (see [`pack`]), checks it and builds the network;
+//! [`Embedder::encode`] turns texts into int8 vectors that carry their model and head. The crate knows
+//! nothing of hosts: bytes and strings go in, numbers come out.
+
+mod backend;
+mod embedder;
+mod error;
+pub mod pack;
+mod quantise;
+mod wordpiece;
+
+pub use embedder::{EMBEDDING_HEAD, Embedder};
+pub use error::EmbedError;
+pub use wordpiece::{TOKENS_MAX, WordPiece};

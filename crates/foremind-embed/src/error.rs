@@ -1,0 +1,172 @@
+use core::fmt;
+
+use foremind_types::{Error, ErrorCode, HeadId};
+
+/// Why a model file is refused or a text has no vector. No variant carries text that a person wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum EmbedError {
+    /// The file does not start as a model file does. The host's file is a different one.
+    NotAModelFile {
+        /// The first bytes found, at most eight.
+        found: Vec<u8>,
+    },
+    /// The file was written by a newer foremind. The host needs that one, or an older file.
+    NewerFormat {
+        /// The newest format known here.
+        known: u16,
+        /// The format found.
+        found: u16,
+    },
+    /// The file is shorter or longer than its header says: a download was cut, or bytes were appended.
+    WrongLength {
+        /// Bytes expected.
+        expected: u64,
+        /// Bytes found.
+        found: u64,
+    },
+    /// Bytes of the file differ from what was packed.
+    Altered {
+        /// The part whose checksum differs.
+        part: &'static str,
+        /// BLAKE3 expected, its first 8 bytes in hexadecimal.
+        expected: String,
+        /// BLAKE3 found, its first 8 bytes in hexadecimal.
+        found: String,
+    },
+    /// The header holds together but says something impossible.
+    BadHeader {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// The file lacks a section that this build needs.
+    SectionMissing {
+        /// The section.
+        section: &'static str,
+    },
+    /// The vocabulary cannot be used.
+    BadVocabulary {
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// Vocabulary and weights do not belong together.
+    VocabularySize {
+        /// Rows of the weights' embedding table.
+        expected: usize,
+        /// Tokens of the vocabulary.
+        found: usize,
+    },
+    /// The weights are no MiniLM sentence encoder that this build can run.
+    BadWeights {
+        /// What was expected and what was found.
+        what: String,
+    },
+    /// A text to encode is empty or only white space.
+    TextEmpty {
+        /// Its place among the texts of the call.
+        at: usize,
+    },
+    /// A call has more texts than one call may have.
+    TooManyTexts {
+        /// The limit.
+        expected: usize,
+        /// Texts of the call.
+        found: usize,
+    },
+    /// The model has no such head.
+    UnknownHead {
+        /// The head asked for.
+        found: HeadId,
+    },
+    /// The network failed or gave numbers that are not finite. foremind's fault, or the weights'.
+    Inference {
+        /// What failed.
+        what: String,
+    },
+}
+
+impl fmt::Display for EmbedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotAModelFile { found } => write!(
+                f,
+                "not a foremind model file: expected it to start with {:02x?}, found {found:02x?}",
+                crate::pack::MAGIC
+            ),
+            Self::NewerFormat { known, found } => write!(
+                f,
+                "the model file has format {found}, this build knows formats up to {known}"
+            ),
+            Self::WrongLength { expected, found } => write!(
+                f,
+                "the model file should have {expected} bytes and has {found}; fetch it again"
+            ),
+            Self::Altered {
+                part,
+                expected,
+                found,
+            } => write!(
+                f,
+                "the {part} of the model file is altered: expected BLAKE3 {expected}.., found {found}..; fetch it again"
+            ),
+            Self::BadHeader { what } => write!(f, "the model file's header is not valid: {what}"),
+            Self::SectionMissing { section } => {
+                write!(
+                    f,
+                    "the model file has no section `{section}`, which this build needs"
+                )
+            }
+            Self::BadVocabulary { what } => write!(f, "the vocabulary cannot be used: {what}"),
+            Self::VocabularySize { expected, found } => write!(
+                f,
+                "the weights expect a vocabulary of {expected} tokens, the model file has {found}"
+            ),
+            Self::BadWeights { what } => write!(f, "the weights cannot be used: {what}"),
+            Self::TextEmpty { at } => {
+                write!(f, "text {at} of the call is empty or only white space")
+            }
+            Self::TooManyTexts { expected, found } => {
+                write!(
+                    f,
+                    "one call may encode {expected} texts, this one has {found}"
+                )
+            }
+            Self::UnknownHead { found } => write!(
+                f,
+                "the model has no head `{}`; it has `{}`",
+                found.0.escape_debug(),
+                crate::EMBEDDING_HEAD
+            ),
+            Self::Inference { what } => write!(f, "the network failed: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for EmbedError {}
+
+impl EmbedError {
+    /// The stable code under which the error crosses borders.
+    #[must_use]
+    pub fn code(&self) -> ErrorCode {
+        match self {
+            Self::NewerFormat { .. } => ErrorCode::NewerFormat,
+            Self::NotAModelFile { .. }
+            | Self::WrongLength { .. }
+            | Self::Altered { .. }
+            | Self::BadHeader { .. }
+            | Self::SectionMissing { .. }
+            | Self::BadVocabulary { .. }
+            | Self::VocabularySize { .. }
+            | Self::BadWeights { .. } => ErrorCode::ModelInvalid,
+            Self::TextEmpty { .. } => ErrorCode::TextEmpty,
+            Self::TooManyTexts { .. } | Self::UnknownHead { .. } => ErrorCode::InvalidArgument,
+            Self::Inference { .. } => ErrorCode::Internal,
+        }
+    }
+}
+
+impl From<EmbedError> for Error {
+    fn from(error: EmbedError) -> Self {
+        Self::new(error.code(), error.to_string())
+    }
+}
