@@ -75,14 +75,23 @@ async function locate(mounts, path) {
 }
 
 /**
- * Starts the server. `mounts` maps path prefixes that end in `/` to folders; `onRequest` hears every request.
- * Port 0 takes a free one. Resolves to `{ url, close }` once it listens.
+ * Starts the server. `mounts` maps path prefixes that end in `/` to folders; `onRequest` hears every request;
+ * `reportUri` is where browsers report what the policy stopped. Port 0 takes a free one. Resolves to `{ url, close }`
+ * once it listens.
  */
-export async function serve({ mounts = { '/': join(here, 'dist') }, port = 0, host = '127.0.0.1', onRequest } = {}) {
+export async function serve({
+  mounts = { '/': join(here, 'dist') },
+  port = 0,
+  host = '127.0.0.1',
+  onRequest,
+  reportUri,
+} = {}) {
+  const policy = headers['Content-Security-Policy'];
+  const always = reportUri === undefined ? headers : { ...headers, 'Content-Security-Policy': `${policy}; report-uri ${reportUri}` };
   const server = createServer(async (request, response) => {
     onRequest?.(request);
     const plain = (status, text, more = {}) => {
-      response.writeHead(status, { ...headers, 'Content-Type': types['.txt'], 'Cache-Control': 'no-store', ...more });
+      response.writeHead(status, { ...always, 'Content-Type': types['.txt'], 'Cache-Control': 'no-store', ...more });
       response.end(request.method === 'HEAD' ? undefined : `${text}\n`);
     };
     if (request.method !== 'GET' && request.method !== 'HEAD') {
@@ -102,7 +111,7 @@ export async function serve({ mounts = { '/': join(here, 'dist') }, port = 0, ho
       return;
     }
     response.writeHead(200, {
-      ...headers,
+      ...always,
       'Content-Type': types[extname(found.file)] ?? 'application/octet-stream',
       'Content-Length': found.bytes,
       'Cache-Control': caching(path),

@@ -14,8 +14,10 @@ function offline(): Plugin {
     generateBundle(_options, bundle) {
       const worker = Object.values(bundle).find((file) => file.type === 'chunk' && file.name === 'sw');
       if (worker?.type !== 'chunk') throw new Error('The service worker is not among the built files.');
-      const files = Object.keys(bundle).filter((name) => name !== worker.fileName && !name.endsWith('.map'));
-      const list = JSON.stringify(['/', '/icon.svg', ...files.filter((name) => name !== 'index.html').map((name) => `/${name}`)]);
+      // The page is kept as `/`; the model is left out because the package keeps it in a cache of its own.
+      const kept = (name: string) => name !== worker.fileName && name !== 'index.html' && !/\.(map|fmpack)$/.test(name);
+      const files = Object.keys(bundle).filter(kept).map((name) => `/${name}`);
+      const list = JSON.stringify(['/', '/icon.svg', ...files]);
       const build = createHash('sha256').update(list).digest('hex').slice(0, 16);
       worker.code = worker.code.replace('__FILES__', () => list).replace('__BUILD__', () => JSON.stringify(build));
     },

@@ -9,6 +9,7 @@ import * as view from './view.js';
 const me = { user: 'me' };
 const thread = `visit-${crypto.randomUUID()}`;
 let turn = 0;
+let prompts = 0;
 let question: string | undefined;
 
 const memory = await Memory.open({ name: 'demo' }).catch((error: unknown) => {
@@ -23,9 +24,9 @@ const memory = await Memory.open({ name: 'demo' }).catch((error: unknown) => {
 async function say(text: string) {
   turn += 1;
   const { records } = await memory.ingest(me, { thread, turn: String(turn), role: 'user', text });
-  const became = records.length === 0 ? 'Not kept: it states no fact about you.' : records.map(becameWords).join(' ');
-  view.talk('said', text, became);
   await refresh();
+  const became = records.map(({ record, outcome }) => (outcome === 'added' ? becameWords(record) : 'Known already.'));
+  view.talk('said', text, became.join(' ') || 'Not kept: it states no fact about you.');
 }
 
 /** To ask something: the prompt is what a model would be given with the question. */
@@ -41,15 +42,17 @@ async function ask(text: string) {
 }
 
 async function showPrompt() {
+  prompts += 1;
+  const asked = prompts;
   const budgetTokens = view.budget();
   const recalled =
     question === undefined
       ? await memory.profile(me, { budgetTokens })
       : await memory.recall(me, question, { budgetTokens });
-  const dropped = await Promise.all(
-    recalled.dropped.map(async (item) => ({ ...item, text: (await memory.get(me, item.id)).text })),
-  );
-  view.prompt(recalled, dropped, question);
+  const texts = recalled.dropped.slice(0, 5).map(async ({ id }) => (await memory.get(me, id)).text);
+  const dropped = await Promise.all(texts);
+  // An answer that was overtaken by a later question is not drawn.
+  if (asked === prompts) view.prompt(recalled, dropped, question);
   return recalled;
 }
 
@@ -78,8 +81,8 @@ const actions = {
     return 'Forgotten and erased.';
   },
   async forgetAll() {
-    const { records } = await memory.forget(me, 'scope');
-    return `Forgotten and erased: ${count(records, 'record', 'records')}.`;
+    const { erased } = await memory.forget(me, 'scope');
+    return `Forgotten and erased: ${count(erased, 'record', 'records')}.`;
   },
 };
 
@@ -119,6 +122,8 @@ memory.on('durability', showDurability);
 memory.on('lost', ({ message }) => view.problem(new ForemindError('storage-lost', message)));
 memory.on('progress', ({ phase, loaded, total }) => {
   if (phase === 'model') view.loading(loaded, total);
+  // What was written before the model came has been looked at again.
+  else if (loaded === total) refresh().catch(view.problem);
 });
 
 showDurability();

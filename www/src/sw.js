@@ -11,8 +11,8 @@ self.addEventListener('install', (event) => {
 
 self.addEventListener('activate', (event) => {
   const removeOldBuilds = async () => {
-    const names = await caches.keys();
-    await Promise.all(names.filter((name) => name !== cacheName).map((name) => caches.delete(name)));
+    const old = (name) => name.startsWith('foremind-demo-') && name !== cacheName;
+    await Promise.all((await caches.keys()).filter(old).map((name) => caches.delete(name)));
     await self.clients.claim();
   };
   event.waitUntil(removeOldBuilds());

@@ -1,6 +1,6 @@
 // Draws. No call of foremind is made here.
 
-import { ForemindError, type Dropped, type MemoryRecord, type Recalled, type Tier } from 'foremind';
+import { ForemindError, type MemoryRecord, type Prompt, type Tier } from 'foremind';
 
 import { count, gradeWords, plain, ttlWords, whyWords } from './words.js';
 
@@ -28,6 +28,8 @@ export interface RecordActions {
   forget: (record: MemoryRecord) => Promise<string>;
   forgetAll: () => Promise<string>;
 }
+
+const lackWords = { tokens: 'no tokens left', items: 'enough items', domain: 'enough of its domain' };
 
 const $ = <Kind extends HTMLElement>(id: string) => document.getElementById(id) as Kind;
 const textBox = $<HTMLTextAreaElement>('text');
@@ -107,7 +109,8 @@ export function talk(kind: 'said' | 'asked', text: string, became: string) {
 
 export const budget = () => budgetBox.valueAsNumber;
 
-export function prompt(recalled: Recalled, dropped: (Dropped & { text: string })[], question: string | undefined) {
+/** Shows a prompt, and the texts of the first records that found no room in it. */
+export function prompt(recalled: Prompt, dropped: string[], question: string | undefined) {
   $('tokens').textContent = `${recalled.tokens} of ${count(recalled.budgetTokens, 'token', 'tokens')}`;
   $('budget-shown').textContent = String(recalled.budgetTokens);
   $('prompt-note').textContent =
@@ -121,8 +124,12 @@ export function prompt(recalled: Recalled, dropped: (Dropped & { text: string })
     return make('span', { class: kind }, at === 0 ? line : `\n${line}`);
   });
   $('prompt').replaceChildren(...(recalled.prompt === '' ? ['The prompt is empty: no tokens are spent.'] : lines));
+  const more = recalled.dropped.length - dropped.length;
   $('dropped').replaceChildren(
-    ...dropped.map((item) => make('li', {}, `Left out (${plain(item.reason)}): ${item.text} ${count(item.tokens, 'token', 'tokens')}.`)),
+    ...recalled.dropped.slice(0, dropped.length).map(({ reason, tokens }, at) =>
+      make('li', {}, `Left out, ${lackWords[reason]}: ${dropped[at]} (${count(tokens, 'token', 'tokens')})`),
+    ),
+    ...(more > 0 ? [make('li', {}, `and ${more} more`)] : []),
   );
 }
 
