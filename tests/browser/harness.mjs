@@ -1,0 +1,231 @@
+// Starts browsers and the page's own server for the tests, and watches what goes over the network.
+
+import assert from 'node:assert/strict';
+import { existsSync } from 'node:fs';
+import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import puppeteer from 'puppeteer-core';
+
+import { serve } from '../../www/server.mjs';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const firstThatExists = (paths) => paths.find((path) => path && existsSync(path));
+
+/** Generous, because these machines are slow and shared; no test asserts a time. */
+export const patience = { timeout: 120_000 };
+
+export const builtPage = process.env.FOREMIND_PAGE ?? join(root, 'www/dist');
+export const builtPackage = join(root, 'pkg/dist');
+export const modelFile = 'minilm-l6-v2.fmpack';
+
+const chromium = {
+  name: 'Chromium',
+  path: firstThatExists([process.env.FOREMIND_CHROMIUM, '/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome']),
+  launch: (path, userDataDir) => ({
+    browser: 'chrome',
+    executablePath: path,
+    userDataDir,
+    args: [
+      '--headless',
+      '--no-sandbox',
+      '--disable-gpu',
+      '--disable-background-networking',
+      '--disable-component-update',
+      '--disable-sync',
+      '--no-first-run',
+    ],
+  }),
+};
+
+const firefox = {
+  name: 'Firefox',
+  path: firstThatExists([process.env.FOREMIND_FIREFOX, '/usr/bin/firefox-esr', '/usr/bin/firefox']),
+  launch: (path, userDataDir, prefs) => ({
+    browser: 'firefox',
+    protocol: 'webDriverBiDi',
+    executablePath: path,
+    userDataDir,
+    headless: true,
+    extraPrefsFirefox: prefs,
+  }),
+};
+
+const wanted = process.env.FOREMIND_BROWSERS?.toLowerCase().split(',');
+
+/** The browsers to test in; a browser that is not installed fails loudly, unless it was not asked for. */
+export const browsers = [chromium, firefox].filter(({ name }) => wanted === undefined || wanted.includes(name.toLowerCase()));
+
+/**
+ * Runs `use({ browser, userDataDir })` in a fresh profile, or in the one given, and closes everything after.
+ * `prefs` are Firefox's only.
+ */
+export async function withBrowser(kind, use, { userDataDir, prefs = {} } = {}) {
+  assert.ok(kind.path, `${kind.name} is not installed; set FOREMIND_${kind.name.toUpperCase()} to its path`);
+  const profile = userDataDir ?? (await mkdtemp(join(tmpdir(), 'foremind-browser-')));
+  const browser = await puppeteer.launch({ ...kind.launch(kind.path, profile, prefs), protocolTimeout: patience.timeout, ...patience });
+  try {
+    return await use({ browser, userDataDir: profile });
+  } finally {
+    await browser.close();
+    if (userDataDir === undefined) await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+/** A profile folder for several launches, removed after `use`. */
+export async function withProfile(use) {
+  const profile = await mkdtemp(join(tmpdir(), 'foremind-profile-'));
+  try {
+    return await use(profile);
+  } finally {
+    await rm(profile, { recursive: true, force: true, maxRetries: 5, retryDelay: 200 });
+  }
+}
+
+/**
+ * Serves the built page at `/`, the built package at `/package/` and the test page at `/kit/`. `requests` holds
+ * every request since the start, `violations` every report of the content security policy.
+ */
+export async function withServer(use, { port = 0 } = {}) {
+  const requests = [];
+  const violations = [];
+  const server = await serve({
+    mounts: { '/': builtPage, '/package/': builtPackage, '/kit/': join(root, 'tests/browser/pages') },
+    port,
+    reportUri: '/violations',
+    onRequest(request) {
+      if (request.url !== '/violations') {
+        requests.push(`${request.method} ${request.url}`);
+        return;
+      }
+      let body = '';
+      request.on('data', (chunk) => (body += chunk));
+      request.on('end', () => violations.push(body));
+    },
+  });
+  let open = true;
+  const close = async () => {
+    if (open) await server.close();
+    open = false;
+  };
+  try {
+    return await use({ url: server.url, port: Number(new URL(server.url).port), requests, violations, close });
+  } finally {
+    await close();
+  }
+}
+
+/** Opens the demo and waits until everything is there: the memory, the model, and the files for offline use. */
+export async function openDemo(context, url) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(patience.timeout);
+  page.setDefaultNavigationTimeout(patience.timeout);
+  const errors = [];
+  page.on('pageerror', (error) => errors.push(error.message));
+  page.on('console', (message) => {
+    if (message.type() === 'error') errors.push(message.text());
+  });
+  await page.goto(url);
+  await loaded(page);
+  return Object.assign(page, { errors });
+}
+
+export const loaded = (page) => page.waitForSelector('html[data-loaded]', patience);
+
+/** Opens the page that holds the package and nothing else. */
+export async function openKit(context, url) {
+  const page = await context.newPage();
+  page.setDefaultTimeout(patience.timeout);
+  await page.goto(`${url}kit/index.html`);
+  await page.waitForFunction(() => globalThis.kit !== undefined, patience);
+  return page;
+}
+
+export const text = (page, selector) => page.$eval(selector, (element) => element.textContent.trim());
+export const texts = (page, selector) => page.$$eval(selector, (elements) => elements.map((element) => element.textContent.trim()));
+
+/** Types into the conversation and presses a button; waits until the conversation shows it. */
+export async function converse(page, button, sentence) {
+  const before = (await page.$$('#talk li')).length;
+  await page.focus('#text');
+  await page.$eval('#text', (box) => (box.value = ''));
+  await page.type('#text', sentence);
+  await page.click(`#${button}`);
+  await page.waitForFunction((count) => document.querySelectorAll('#talk li').length > count, patience, before);
+}
+
+export const say = (page, sentence) => converse(page, 'say', sentence);
+export const ask = (page, sentence) => converse(page, 'ask', sentence);
+
+/**
+ * Listens to the network events of the browser itself, in the page and in each of its workers. Chromium's
+ * workers are sessions of their own; Firefox reports through the events of the page.
+ */
+export async function watchNetwork(page) {
+  const seen = [];
+  page.on('request', (request) => seen.push(`page ${request.url()}`));
+  const watchWorker = async (worker) => {
+    let session;
+    try {
+      session = worker.client;
+    } catch {
+      return; // BiDi has no session for each worker
+    }
+    session.on('Network.requestWillBeSent', ({ request }) => seen.push(`worker ${request.url}`));
+    await session.send('Network.enable');
+  };
+  page.on('workercreated', watchWorker);
+  await Promise.all(page.workers().map(watchWorker));
+  return { seen, workers: () => page.workers().length };
+}
+
+/** Long enough for a background fetch that was put off to show itself; the tests that wait for nothing need it. */
+export const quiet = () => sleep(2500);
+
+/**
+ * Kills the processes that run pages, without a word to them, as a crash or the system does. Only processes of the
+ * given browser are touched. Returns how many.
+ */
+export async function killRenderers(kind, browser) {
+  let ids;
+  if (kind === chromium) {
+    const session = await browser.target().createCDPSession();
+    const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+    ids = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
+  } else {
+    ids = await contentProcesses(browser.process().pid);
+  }
+  for (const id of ids) process.kill(id, 'SIGKILL');
+  return ids.length;
+}
+
+/** Firefox's content processes: those below its own that say so on their command line. */
+async function contentProcesses(parent) {
+  const found = [];
+  for (const entry of await readdir('/proc')) {
+    if (!/^\d+$/.test(entry)) continue;
+    try {
+      const status = await readFile(`/proc/${entry}/status`, 'utf8');
+      const commandLine = (await readFile(`/proc/${entry}/cmdline`, 'utf8')).split('\0');
+      const child = Number(/^PPid:\t(\d+)/m.exec(status)[1]);
+      if (commandLine.includes('-contentproc') && (await descends(child, parent))) {
+        if (commandLine.at(-2) === 'tab') found.push(Number(entry));
+      }
+    } catch {
+      // It ended meanwhile.
+    }
+  }
+  return found;
+}
+
+/** Whether the process is `ancestor` or below it: Firefox forks its children from a process of their own. */
+async function descends(process, ancestor) {
+  for (let id = process; id > 1; ) {
+    if (id === ancestor) return true;
+    id = Number(/^PPid:\t(\d+)/m.exec(await readFile(`/proc/${id}/status`, 'utf8'))[1]);
+  }
+  return false;
+}

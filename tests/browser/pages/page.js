@@ -1,0 +1,73 @@
+// Gives tests the package as it is shipped, without a bundler.
+import * as foremind from '/package/browser.js';
+
+/** Runs `work`; an error comes back as plain data, because errors lose their fields on the way to the test. */
+async function outcome(work) {
+  try {
+    return { value: await work() };
+  } catch (error) {
+    return { code: error.code, fault: error.fault, message: error.message, typed: error instanceof foremind.ForemindError };
+  }
+}
+
+/** Every database of this origin with its object stores, by the browser's own account. */
+async function databases() {
+  return (await indexedDB.databases()).map(({ name }) => name);
+}
+
+const asked = (request) =>
+  new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result);
+    request.onerror = () => reject(request.error);
+  });
+
+function bytesOf(value) {
+  if (value instanceof Uint8Array) return value;
+  if (value instanceof ArrayBuffer) return new Uint8Array(value);
+  if (typeof value === 'object' && value !== null) {
+    for (const part of Object.values(value)) {
+      const bytes = bytesOf(part);
+      if (bytes) return bytes;
+    }
+  }
+  return undefined;
+}
+
+/** Flips one bit in the middle of every stored value that `choose(store, key, bytes)` names; returns how many. */
+async function alter(database, choose) {
+  const db = await asked(indexedDB.open(database));
+  let altered = 0;
+  const stores = [...db.objectStoreNames];
+  const transaction = db.transaction(stores, 'readwrite');
+  const done = new Promise((resolve, reject) => {
+    transaction.oncomplete = resolve;
+    transaction.onabort = () => reject(transaction.error);
+  });
+  for (const name of stores) {
+    const store = transaction.objectStore(name);
+    const keys = await asked(store.getAllKeys());
+    for (const key of keys) {
+      const value = await asked(store.get(key));
+      const bytes = bytesOf(value);
+      if (bytes === undefined || !choose(name, key, bytes)) continue;
+      bytes[bytes.length >> 1] ^= 1;
+      await asked(store.keyPath === null ? store.put(value, key) : store.put(value));
+      altered += 1;
+    }
+  }
+  await done;
+  db.close();
+  return altered;
+}
+
+/** Deletes a database as another page of the origin could; resolves to how it went. */
+function remove(database) {
+  return new Promise((resolve) => {
+    const request = indexedDB.deleteDatabase(database);
+    request.onsuccess = () => resolve('deleted');
+    request.onerror = () => resolve('failed');
+    request.onblocked = () => resolve('blocked');
+  });
+}
+
+globalThis.kit = { ...foremind, outcome, databases, alter, remove };
