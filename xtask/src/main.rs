@@ -1,3 +1,52 @@
 //! `cargo xtask`: build, test, measure and demonstrate foremind.
+//!
+//! Progress goes to standard error. What a command was asked for goes to standard output; with `--json` the last line of
+//! it is one JSON object. Exit code 0: done; 1: something failed; 2: the command, its input or the machine is at fault.
 
-fn main() {}
+// A command-line tool speaks through these two streams; the lint keeps libraries from doing so.
+#![allow(clippy::print_stdout, clippy::print_stderr)]
+
+mod args;
+mod bench;
+mod build;
+mod demo;
+mod error;
+mod files;
+mod imports;
+mod model;
+mod process;
+mod setup;
+mod suites;
+
+use std::process::ExitCode;
+
+use args::Command;
+use error::Error;
+use files::Workspace;
+
+fn main() -> ExitCode {
+    match args::parse(std::env::args().skip(1)).and_then(run) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("xtask: {error}");
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
+
+fn run(command: Command) -> Result<(), Error> {
+    let workspace = Workspace::locate()?;
+    match command {
+        Command::Usage => {
+            println!("{}", args::USAGE);
+            Ok(())
+        }
+        Command::Demo { serve } => demo::run_demo(&workspace, serve),
+        Command::Test(extent) => suites::run(&workspace, extent),
+        Command::Build(profile) => build::everything(&workspace, profile),
+        Command::Model => model::ensure(&workspace).map(|_| ()),
+        Command::Imports { json } => imports::run(&workspace, json),
+        Command::BenchSize { json } => bench::size(&workspace, json),
+        Command::BenchOpen { json } => bench::open(&workspace, json),
+    }
+}

@@ -1,0 +1,302 @@
+//! From crates to what ships: wasm, its JavaScript glue, the package, the component.
+//!
+//! Cargo decides what to compile again. The steps after it (bindgen, wasm-opt) are kept by the hash of their input in
+//! `target/wasm`, so switching between profiles or running again costs nothing.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use wasm_bindgen_cli_support::Bindgen;
+use wit_component::ComponentEncoder;
+
+use crate::args::Profile;
+use crate::error::Error;
+use crate::files::{Stamp, Workspace, files_below, read, sha256, sources, write, write_if_changed};
+use crate::model;
+use crate::process::{cargo, npm, run, say};
+use crate::setup::{self, WASM_TARGET};
+
+/// A crate that becomes a wasm module for JavaScript hosts.
+pub(crate) struct WebModule {
+    package: &'static str,
+    /// The name of the built files.
+    pub(crate) name: &'static str,
+    target_features: Option<&'static str>,
+}
+
+/// The modules of the npm package.
+pub(crate) const WEB_MODULES: [WebModule; 2] = [
+    WebModule {
+        package: "foremind-web",
+        name: "foremind_core",
+        target_features: None,
+    },
+    WebModule {
+        package: "foremind-web-embed",
+        name: "foremind_embed",
+        target_features: Some("+simd128"),
+    },
+];
+/// What the bindgen step makes of each module.
+const GLUE_SUFFIXES: [&str; 4] = [".js", ".d.ts", "_bg.wasm", "_bg.wasm.d.ts"];
+/// The component's crate.
+const COMPONENT_PACKAGE: &str = "foremind-component";
+/// The built component, below the root.
+pub(crate) const COMPONENT: &str = "target/components/foremind.wasm";
+/// The npm package's built folder, below the root.
+pub(crate) const DIST: &str = "pkg/dist";
+/// Says with which profile [`DIST`] was built.
+const PROFILE_FILE: &str = "target/wasm/profile";
+
+/// The features are named one by one: `--all-features` emits instructions that node 20 rejects.
+const WASM_OPT_FLAGS: [&str; 10] = [
+    "-O3",
+    "--enable-bulk-memory",
+    "--enable-bulk-memory-opt",
+    "--enable-nontrapping-float-to-int",
+    "--enable-sign-ext",
+    "--enable-mutable-globals",
+    "--enable-reference-types",
+    "--enable-multivalue",
+    "--enable-simd",
+    "--enable-relaxed-simd",
+];
+
+/// Builds all that ships.
+///
+/// # Errors
+/// Those of each step, the first one that fails.
+pub(crate) fn everything(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
+    setup::rust(workspace)?;
+    setup::npm_packages(workspace, "xtask")?;
+    setup::npm_packages(workspace, "pkg")?;
+    model::ensure(workspace)?;
+    let dist = workspace.folder(DIST)?;
+    for module in &WEB_MODULES {
+        web_module(workspace, module, profile, &dist)?;
+    }
+    npm_package(workspace)?;
+    component(workspace, profile)?;
+    write(
+        &workspace.path(PROFILE_FILE),
+        profile.cargo_name().as_bytes(),
+    )?;
+    say!("built {DIST} and {COMPONENT}");
+    Ok(())
+}
+
+/// Builds what is missing or out of date, with the profile that [`DIST`] was last built with, else the quick one.
+///
+/// # Errors
+/// As [`everything`].
+pub(crate) fn current(workspace: &Workspace) -> Result<(), Error> {
+    let release = fs::read(workspace.path(PROFILE_FILE))
+        .is_ok_and(|name| name == Profile::Release.cargo_name().as_bytes());
+    everything(
+        workspace,
+        if release {
+            Profile::Release
+        } else {
+            Profile::Ci
+        },
+    )
+}
+
+/// Compiles one crate, makes its glue, optimises it, and puts the files into `dist`.
+fn web_module(
+    workspace: &Workspace,
+    module: &WebModule,
+    profile: Profile,
+    dist: &Path,
+) -> Result<(), Error> {
+    let compiled = compile(workspace, module.package, profile, module.target_features)?;
+    let input = read(&compiled)?;
+    let kept = workspace.folder(&format!(
+        "target/wasm/{}-{}",
+        module.name,
+        &sha256(&input)[..16]
+    ))?;
+    let stamp = Stamp::new(kept.join("stamp"))
+        .input(&input)
+        .input(WASM_OPT_FLAGS.concat().as_bytes());
+    if !stamp.is_fresh() {
+        bindgen(module.name, input, &kept)?;
+        optimise(workspace, &kept.join(format!("{}_bg.wasm", module.name)))?;
+        stamp.set()?;
+    }
+    for suffix in GLUE_SUFFIXES {
+        let name = format!("{}{suffix}", module.name);
+        write_if_changed(&dist.join(&name), &read(&kept.join(&name))?)?;
+    }
+    Ok(())
+}
+
+/// Compiles one crate to wasm; the module's path.
+fn compile(
+    workspace: &Workspace,
+    package: &str,
+    profile: Profile,
+    target_features: Option<&str>,
+) -> Result<PathBuf, Error> {
+    say!("compiling {package} ({})", profile.cargo_name());
+    // Paths of the building machine would otherwise stand in panic messages, and change the bytes from one to the next.
+    let home = std::env::var_os("CARGO_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
+        .unwrap_or_default();
+    let mut flags = vec![
+        format!(
+            "--remap-path-prefix={}=foremind",
+            workspace.root().display()
+        ),
+        format!("--remap-path-prefix={}=cargo", home.display()),
+    ];
+    flags.extend(target_features.map(|features| format!("-Ctarget-feature={features}")));
+    let mut command = cargo();
+    command
+        .args([
+            "build",
+            "--locked",
+            "--message-format=json-render-diagnostics",
+            "--target",
+            WASM_TARGET,
+        ])
+        .args([
+            "--profile",
+            profile.cargo_name(),
+            "--package",
+            package,
+            "--lib",
+        ])
+        // Replaces whatever flags the surroundings set for native code.
+        .env("CARGO_ENCODED_RUSTFLAGS", flags.join("\u{1f}"))
+        .current_dir(workspace.root())
+        .stdout(Stdio::piped());
+    let messages = crate::process::output(&mut command)?;
+    let crate_name = package.replace('-', "_");
+    messages
+        .lines()
+        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter(|message| {
+            message["reason"] == "compiler-artifact"
+                && message["target"]["name"] == crate_name.as_str()
+        })
+        .filter_map(|message| message["filenames"].as_array().cloned())
+        .flatten()
+        .filter_map(|path| path.as_str().map(PathBuf::from))
+        .find(|path| {
+            path.extension()
+                .is_some_and(|extension| extension == "wasm")
+        })
+        .ok_or_else(|| {
+            Error::Artefact(format!(
+                "{package} built no wasm module; its crate-type must hold cdylib"
+            ))
+        })
+}
+
+/// Makes the JavaScript glue and the type declarations.
+fn bindgen(name: &str, input: Vec<u8>, folder: &Path) -> Result<(), Error> {
+    let mut bindgen = Bindgen::new();
+    bindgen
+        .input_bytes(name, input)
+        .out_name(name)
+        .typescript(true);
+    // With the default module path left out, `await init()` in the web target fails.
+    bindgen
+        .web(true)
+        .map_err(unusable(name))?
+        .omit_default_module_path(false);
+    bindgen.generate(folder).map_err(unusable(name))
+}
+
+/// Both libraries report through one dynamic error type, whose chain the alternate form prints.
+fn unusable<E: std::fmt::Display>(name: &str) -> impl Fn(E) -> Error {
+    move |error| Error::Artefact(format!("{name} was compiled but cannot be used: {error:#}"))
+}
+
+/// Runs wasm-opt on a file in place.
+fn optimise(workspace: &Workspace, path: &Path) -> Result<(), Error> {
+    let before = read(path)?.len();
+    let out = path.with_extension("opt");
+    let mut command = Command::new("node");
+    command.arg(workspace.path("xtask/node_modules/binaryen/bin/wasm-opt"));
+    run(command.args(WASM_OPT_FLAGS).arg(path).arg("-o").arg(&out))?;
+    fs::rename(&out, path).map_err(Error::io("replace", path))?;
+    say!(
+        "wasm-opt: {} from {before} to {} bytes",
+        file_name(path),
+        read(path)?.len()
+    );
+    Ok(())
+}
+
+/// Builds the TypeScript part of the package.
+fn npm_package(workspace: &Workspace) -> Result<(), Error> {
+    let dist = workspace.path(DIST);
+    // The script writes down the hashes of the modules and of the model, so they are inputs too.
+    let mut inputs = sources(&workspace.path("pkg"))?;
+    for module in &WEB_MODULES {
+        inputs.extend(
+            GLUE_SUFFIXES
+                .iter()
+                .map(|suffix| dist.join(format!("{}{suffix}", module.name))),
+        );
+    }
+    inputs.push(dist.join(model::PACK));
+    let stamp = Stamp::new(workspace.path("target/wasm/npm-package")).files(&inputs)?;
+    if stamp.is_fresh() && dist.join("index.js").is_file() {
+        return Ok(());
+    }
+    say!("npm run build in pkg/");
+    run(npm()
+        .args(["run", "--silent", "build"])
+        .current_dir(workspace.path("pkg")))?;
+    stamp.set()
+}
+
+/// Builds the demonstration page from the built package.
+///
+/// # Errors
+/// Those of npm.
+pub(crate) fn page(workspace: &Workspace) -> Result<(), Error> {
+    setup::npm_packages(workspace, "www")?;
+    let stamp = Stamp::new(workspace.path("target/wasm/page"))
+        .files(&sources(&workspace.path("www"))?)?
+        .files(&files_below(&workspace.path(DIST))?)?;
+    if stamp.is_fresh() && workspace.path("www/dist/index.html").is_file() {
+        return Ok(());
+    }
+    say!("npm run build in www/");
+    run(npm()
+        .args(["run", "--silent", "build"])
+        .current_dir(workspace.path("www")))?;
+    stamp.set()
+}
+
+/// Compiles the component's crate and wraps it.
+fn component(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
+    if !workspace.path("wit").is_dir() {
+        say!("no wit/ folder: no component to build");
+        return Ok(());
+    }
+    let input = read(&compile(
+        workspace,
+        COMPONENT_PACKAGE,
+        profile,
+        Some("+simd128"),
+    )?)?;
+    let bytes = ComponentEncoder::default()
+        .validate(true)
+        .module(&input)
+        .and_then(|encoder| encoder.encode())
+        .map_err(unusable(COMPONENT_PACKAGE))?;
+    write_if_changed(&workspace.path(COMPONENT), &bytes).map(|_| ())
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name()
+        .map(|name| name.to_string_lossy().into_owned())
+        .unwrap_or_default()
+}

@@ -1,0 +1,304 @@
+//! The test suites on every host, counted in one table.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use crate::args::{Extent, Profile};
+use crate::build;
+use crate::error::Error;
+use crate::files::{Workspace, sources};
+use crate::imports;
+use crate::model;
+use crate::process::{cargo, say, stream};
+use crate::setup;
+
+/// Property cases in an ordinary and in a long run; `proptest` reads the variable.
+const PROPERTY_CASES_VARIABLE: &str = "PROPTEST_CASES";
+const PROPERTY_CASES_LONG: &str = "4096";
+/// Set to `1` in a long run, for tests that count their own rounds.
+const LONG_VARIABLE: &str = "FOREMIND_LONG";
+
+/// What one suite's tests came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counts {
+    passed: usize,
+    failed: usize,
+    skipped: usize,
+}
+
+impl Counts {
+    /// A suite that ended badly without a counted failure (it did not compile, a file did not load) failed once.
+    fn with_verdict(mut self, ended_well: bool) -> Self {
+        if !ended_well && self.failed == 0 {
+            self.failed = 1;
+        }
+        self
+    }
+}
+
+struct Outcome {
+    suite: &'static str,
+    counts: Counts,
+    time: Duration,
+}
+
+/// The `test` command.
+///
+/// # Errors
+/// Those of the set-up; [`Error::TestsFailed`] after the table.
+pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<(), Error> {
+    let hosts = extent != Extent::Fast;
+    model::ensure(workspace)?;
+    let mut outcomes = Vec::new();
+    outcomes.push(timed("native", || native(workspace, extent))?);
+
+    build::everything(workspace, Profile::Ci)?;
+    outcomes.push(timed("imports", || {
+        imports::check(workspace).map(|(passed, failed)| Counts {
+            passed,
+            failed,
+            skipped: 0,
+        })
+    })?);
+    setup::npm_packages(workspace, "tests")?;
+    outcomes.push(timed("node", || {
+        node_tests(workspace, "pkg/test", extent, &[])
+    })?);
+    if hosts {
+        outcomes.push(timed("fidelity", || {
+            node_tests(workspace, "tests/embed", extent, &[])
+        })?);
+        outcomes.push(timed("component", || component(workspace, extent))?);
+        let browsers = setup::browsers()?;
+        build::page(workspace)?;
+        let variables = [
+            ("FOREMIND_CHROMIUM", browsers.chromium),
+            ("FOREMIND_FIREFOX", browsers.firefox),
+        ];
+        outcomes.push(timed("browser", || {
+            node_tests(workspace, "tests/browser", extent, &variables)
+        })?);
+    }
+    report(&outcomes)
+}
+
+/// Runs one suite, saying so.
+fn timed(
+    suite: &'static str,
+    tests: impl FnOnce() -> Result<Counts, Error>,
+) -> Result<Outcome, Error> {
+    say!("suite {suite}");
+    let start = Instant::now();
+    let counts = tests()?;
+    Ok(Outcome {
+        suite,
+        counts,
+        time: start.elapsed(),
+    })
+}
+
+/// Unit, property and golden tests of all crates, on this machine's own processor.
+fn native(workspace: &Workspace, extent: Extent) -> Result<Counts, Error> {
+    let mut command = cargo();
+    command.args(["test", "--locked", "--workspace", "--no-fail-fast"]);
+    for heavy in HOST_TESTS {
+        command.args(["--exclude", heavy]);
+    }
+    cargo_tests(workspace, command, extent)
+}
+
+/// Crates whose tests need a built artefact or a host; they have a suite of their own.
+const HOST_TESTS: [&str; 1] = ["foremind-component-tests"];
+
+/// The component inside a WASI host.
+fn component(workspace: &Workspace, extent: Extent) -> Result<Counts, Error> {
+    let mut command = cargo();
+    command.args(["test", "--locked", "--package", HOST_TESTS[0]]);
+    cargo_tests(workspace, command, extent)
+}
+
+fn cargo_tests(
+    workspace: &Workspace,
+    mut command: Command,
+    extent: Extent,
+) -> Result<Counts, Error> {
+    if extent == Extent::Long {
+        command
+            .env(PROPERTY_CASES_VARIABLE, PROPERTY_CASES_LONG)
+            .env(LONG_VARIABLE, "1");
+    }
+    let mut counts = Counts::default();
+    let ended_well = stream(command.current_dir(workspace.root()), |line| {
+        add_cargo_line(&mut counts, line)
+    })?;
+    Ok(counts.with_verdict(ended_well))
+}
+
+/// Adds one line such as `test result: ok. 3 passed; 0 failed; 1 ignored; ...`.
+fn add_cargo_line(counts: &mut Counts, line: &str) {
+    let Some(result) = line.strip_prefix("test result: ") else {
+        return;
+    };
+    for part in result.split(['.', ';']) {
+        let mut words = part.split_whitespace();
+        let (Some(Ok(count)), Some(word)) = (words.next().map(str::parse::<usize>), words.next())
+        else {
+            continue;
+        };
+        match word {
+            "passed" => counts.passed += count,
+            "failed" => counts.failed += count,
+            "ignored" => counts.skipped += count,
+            _ => {}
+        }
+    }
+}
+
+/// All `*.test.mjs` files of a folder under node's own test runner, one file after the other.
+fn node_tests(
+    workspace: &Workspace,
+    folder: &str,
+    extent: Extent,
+    variables: &[(&str, PathBuf)],
+) -> Result<Counts, Error> {
+    let files: Vec<PathBuf> = sources(&workspace.path(folder))?
+        .into_iter()
+        .filter(|path| path.to_string_lossy().ends_with(".test.mjs"))
+        .collect();
+    if files.is_empty() {
+        return Err(Error::Input(format!("{folder} holds no *.test.mjs file")));
+    }
+    let counted = workspace
+        .folder("target/tests")?
+        .join(format!("{}.tap", folder.replace('/', "-")));
+    let mut command = Command::new("node");
+    command
+        .args(["--test", "--test-concurrency=1"])
+        .args([
+            "--test-reporter=spec",
+            "--test-reporter-destination=stdout",
+            "--test-reporter=tap",
+        ])
+        .arg(format!("--test-reporter-destination={}", counted.display()))
+        .args(&files)
+        .env("FOREMIND_MODEL_FOLDER", workspace.path("target/model"))
+        .current_dir(workspace.root());
+    for (name, value) in variables {
+        command.env(name, value);
+    }
+    if extent == Extent::Long {
+        command.env(LONG_VARIABLE, "1");
+    }
+    let ended_well = stream(&mut command, |_| ())?;
+    let tap = fs::read_to_string(&counted).map_err(Error::io("read", &counted))?;
+    Ok(tap_counts(&tap).with_verdict(ended_well))
+}
+
+/// The closing counts of a TAP report.
+fn tap_counts(tap: &str) -> Counts {
+    let count = |name: &str| {
+        tap.lines()
+            .rev()
+            .find_map(|line| {
+                line.strip_prefix("# ")?
+                    .strip_prefix(name)?
+                    .trim()
+                    .parse()
+                    .ok()
+            })
+            .unwrap_or_default()
+    };
+    Counts {
+        passed: count("pass "),
+        failed: count("fail ") + count("cancelled "),
+        skipped: count("skipped ") + count("todo "),
+    }
+}
+
+/// Prints the table and the closing line.
+fn report(outcomes: &[Outcome]) -> Result<(), Error> {
+    let mut total = Counts::default();
+    println!(
+        "{:<12}{:>8}{:>8}{:>9}{:>9}",
+        "suite", "passed", "failed", "skipped", "seconds"
+    );
+    for Outcome {
+        suite,
+        counts,
+        time,
+    } in outcomes
+    {
+        let mark = if counts.failed > 0 { "  FAILED" } else { "" };
+        println!(
+            "{suite:<12}{:>8}{:>8}{:>9}{:>9.1}{mark}",
+            counts.passed,
+            counts.failed,
+            counts.skipped,
+            time.as_secs_f64()
+        );
+        total.passed += counts.passed;
+        total.failed += counts.failed;
+    }
+    println!("{} passed, {} failed", total.passed, total.failed);
+    if total.failed == 0 {
+        Ok(())
+    } else {
+        Err(Error::TestsFailed(total.failed))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cargo_lines_add_up() {
+        let mut counts = Counts::default();
+        for line in [
+            "running 3 tests",
+            "test result: ok. 3 passed; 0 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.00s",
+            "test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 5 filtered out; finished in 1.25s",
+        ] {
+            add_cargo_line(&mut counts, line);
+        }
+        assert_eq!(
+            counts,
+            Counts {
+                passed: 4,
+                failed: 2,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn tap_counts_are_those_of_the_last_summary() {
+        let tap = "TAP version 13\nok 1 - a\n1..3\n# tests 3\n# pass 1\n# fail 1\n# cancelled 0\n# skipped 1\n# todo 0\n";
+        assert_eq!(
+            tap_counts(tap),
+            Counts {
+                passed: 1,
+                failed: 1,
+                skipped: 1
+            }
+        );
+    }
+
+    #[test]
+    fn a_suite_that_does_not_even_start_counts_as_one_failure() {
+        assert_eq!(Counts::default().with_verdict(false).failed, 1);
+        assert_eq!(
+            Counts {
+                passed: 1,
+                failed: 2,
+                skipped: 0
+            }
+            .with_verdict(false)
+            .failed,
+            2
+        );
+        assert_eq!(Counts::default().with_verdict(true).failed, 0);
+    }
+}
