@@ -8,11 +8,7 @@ use std::io::{Cursor, Read};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-mod pack {
-    pub(crate) fn write(_: &str, _: &[u8], b: &[u8]) -> Vec<u8> {
-        b.to_vec()
-    }
-}
+use foremind_embed::pack;
 use zip::ZipArchive;
 
 use crate::build::DIST;
