@@ -1,48 +1,54 @@
+use foremind_guard::Guard;
+use foremind_router::Router;
 use foremind_types::{Ambient, Entry, Error, ErrorCode};
 
+use crate::op::Op;
+use crate::state::State;
 use crate::{Reply, Request, Step};
 
-/// The state of one memory.
+/// One memory: its state, and the rules that change it.
 #[derive(Debug, Default)]
-pub struct Engine {}
-
-/// An operation under way. Several may be under way on one engine.
-#[derive(Debug)]
-pub struct Op {
-    request: Request,
+pub struct Engine {
+    pub(crate) state: State,
+    pub(crate) guard: Guard,
+    pub(crate) router: Router,
 }
 
 impl Engine {
-    /// The state of an empty memory.
+    /// An empty memory.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
     /// Folds an entry into the state. Applying it again changes nothing, and the order of concurrent
-    /// entries does not matter.
-    pub fn apply(&mut self, _entry: &Entry) {}
+    /// entries does not matter: revisions may come before the addition that they revise, and an erasure
+    /// beats everything.
+    pub fn apply(&mut self, entry: &Entry) {
+        self.state.apply(entry);
+    }
 
     /// Starts an operation; the first step's reply is [`Reply::Begin`].
     #[must_use]
     pub fn begin(&self, request: Request) -> Op {
-        Op { request }
+        Op::new(request)
     }
 
     /// Says what `op` needs next. The state never changes here.
-    pub fn step(&mut self, op: &mut Op, _reply: Reply, _at: &Ambient) -> Step {
-        Step::Done(Err(Error::new(
-            ErrorCode::Internal,
-            match op.request {
-                Request::Refresh {} => "no refresh",
-                _ => "no such verb",
-            },
-        )))
+    ///
+    /// A reply that does not answer the last step ends the operation with an `internal` error.
+    pub fn step(&mut self, op: &mut Op, reply: Reply, at: &Ambient) -> Step {
+        op.step(self, reply, at)
     }
 
-    /// A hash of the state, equal for equal states.
+    /// A hash of the state, equal for equal states, whatever the order in which entries came. It is not
+    /// stable across versions.
     #[must_use]
     pub fn state_digest(&self) -> [u8; 32] {
-        [0; 32]
+        self.state.digest()
     }
+}
+
+pub(crate) fn invalid(message: impl Into<String>) -> Error {
+    Error::new(ErrorCode::InvalidArgument, message)
 }

@@ -6,11 +6,23 @@
 //! produced, always gives the same state.
 
 mod engine;
+mod identity;
+mod manage;
+mod op;
+mod profile;
 mod protocol;
+mod read;
+mod recall;
+mod render;
 mod request;
 mod response;
+mod state;
+mod statements;
+mod tokens;
+mod write;
 
-pub use engine::{Engine, Op};
+pub use engine::Engine;
+pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
 pub use request::{ForgetTarget, IngestMode, Request, TurnStatus};
 pub use response::{

@@ -1,0 +1,153 @@
+//! Which records stand in the visible profile, and in which order: a pure function of the records and the time.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use foremind_types::limits::{PROFILE_BUDGET_PERCENT, PROFILE_ITEMS};
+use foremind_types::{Domain, Grade, Record, Severity, Tier};
+
+use crate::render;
+use crate::response::{Dropped, DroppedReason, Section, Shown};
+use crate::tokens;
+
+/// So many records of each domain go before the others of equal grade and severity.
+const DOMAIN_SLOTS: u32 = 2;
+/// Most demoted circumstances that are reported; modifiers are all reported.
+const REPORTED_CIRCUMSTANCES: usize = 64;
+
+/// A record that may stand in the profile.
+pub(crate) struct Candidate<'s> {
+    pub(crate) record: &'s Record,
+    /// When it was last told or confirmed, Unix milliseconds.
+    pub(crate) last_heard_ms: i64,
+}
+
+/// The visible profile.
+#[derive(Default)]
+pub(crate) struct Visible {
+    /// Modifiers first.
+    pub(crate) shown: Vec<Shown>,
+    pub(crate) dropped: Vec<Dropped>,
+    /// Tokens of all lines.
+    pub(crate) tokens: u32,
+}
+
+/// Chooses among current records of the profile tier. `room_tokens` is what the whole prompt leaves for the
+/// lines; the profile takes at most [`PROFILE_BUDGET_PERCENT`] of `budget_tokens` of it.
+pub(crate) fn choose(
+    candidates: Vec<Candidate<'_>>,
+    budget_tokens: u32,
+    room_tokens: u32,
+) -> Visible {
+    let share = u64::from(budget_tokens) * u64::from(PROFILE_BUDGET_PERCENT) / 100;
+    let limit = u64::from(room_tokens).min(share);
+    let mut visible = Visible::default();
+    let mut circumstances_reported = 0;
+    for Candidate { record, .. } in rank(candidates) {
+        let line = render::line(record);
+        // The line and its break.
+        let tokens = tokens::estimate_line(&line).saturating_add(1);
+        let lacks = if visible.shown.len() >= PROFILE_ITEMS {
+            Some(DroppedReason::Items)
+        } else if u64::from(visible.tokens) + u64::from(tokens) > limit {
+            Some(DroppedReason::Tokens)
+        } else {
+            None
+        };
+        match lacks {
+            None => {
+                visible.tokens += tokens;
+                visible.shown.push(Shown {
+                    why: record
+                        .route
+                        .reasons
+                        .iter()
+                        .map(|reason| reason.signal.clone())
+                        .collect(),
+                    record: record.clone(),
+                    line,
+                    tokens,
+                });
+            }
+            Some(reason) => {
+                if record.route.grade != Grade::Modifier {
+                    circumstances_reported += 1;
+                    if circumstances_reported > REPORTED_CIRCUMSTANCES {
+                        continue;
+                    }
+                }
+                visible.dropped.push(Dropped {
+                    id: record.id,
+                    section: Section::Profile,
+                    tokens,
+                    reason,
+                });
+            }
+        }
+    }
+    // Chosen by importance, shown by grade: the sort is stable.
+    visible.shown.sort_by_key(|shown| shown.record.route.grade);
+    visible
+}
+
+/// Whether a record belongs to the profile at all.
+pub(crate) fn is_candidate(record: &Record) -> bool {
+    record.route.tier == Tier::Profile
+}
+
+/// Best first.
+fn rank(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
+    candidates.sort_by_key(|candidate| {
+        let record = candidate.record;
+        (
+            class(record),
+            Reverse(record.route.severity),
+            // Quantised to 1e-4 by the router, so the product is whole.
+            Reverse((f64::from(record.route.priority) * 1e4).round() as i64),
+            Reverse(candidate.last_heard_ms),
+            record.id,
+        )
+    });
+    // The best few of each domain go before the rest of their class and severity, in the same order.
+    let mut taken: BTreeMap<(Class, Severity, Domain), u32> = BTreeMap::new();
+    let mut ranked: Vec<_> = candidates
+        .into_iter()
+        .map(|candidate| {
+            let route = &candidate.record.route;
+            let class = class(candidate.record);
+            let count = taken
+                .entry((class, route.severity, route.domain))
+                .or_default();
+            *count += 1;
+            (
+                (class, Reverse(route.severity), *count > DOMAIN_SLOTS),
+                candidate,
+            )
+        })
+        .collect();
+    ranked.sort_by_key(|(key, _)| *key);
+    ranked.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Who gives way to whom.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Class {
+    Modifier,
+    /// Before modifiers of leisure, since health is never evicted by entertainment.
+    HealthCircumstance,
+    LeisureModifier,
+    Circumstance,
+    LeisureCircumstance,
+}
+
+fn class(record: &Record) -> Class {
+    let domain = record.route.domain;
+    let leisure = matches!(domain, Domain::Hobby | Domain::Appearance);
+    match record.route.grade {
+        Grade::Modifier if leisure => Class::LeisureModifier,
+        Grade::Modifier => Class::Modifier,
+        _ if domain.is_health_or_food() || domain == Domain::Safety => Class::HealthCircumstance,
+        _ if leisure => Class::LeisureCircumstance,
+        _ => Class::Circumstance,
+    }
+}

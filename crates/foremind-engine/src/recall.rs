@@ -1,0 +1,235 @@
+//! The prompt of a query: the visible profile, and what words and meaning of the query bring back.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foremind_index::{dequantise, fuse};
+use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN};
+use foremind_types::{Domain, Embedding, Record, RecordId, Scope, Status};
+
+use crate::profile::{self, Candidate};
+use crate::render;
+use crate::response::{Dropped, DroppedReason, Prompt, Section, Shown};
+use crate::state::State;
+use crate::tokens;
+
+/// Least share of the query's informative words that a record must have to be found by words.
+const WORDS_FLOOR: f32 = 0.25;
+/// Least cosine to be found by meaning: unrelated sentences lie around 0.1 with the shipped model.
+const MEANING_FLOOR: f32 = 0.3;
+/// Most candidates of each ranking.
+const CANDIDATES: usize = 64;
+
+/// What is asked.
+pub(crate) struct Question<'q> {
+    /// The words; absent for the profile alone.
+    pub(crate) query: Option<&'q str>,
+    /// The query's vector, if it has one.
+    pub(crate) vector: Option<&'q Embedding>,
+    /// Domains that the query names.
+    pub(crate) domains: Vec<Domain>,
+}
+
+/// Where a record may be shown: current at `now_ms` and visible from the scope.
+pub(crate) struct Sight<'s> {
+    pub(crate) state: &'s State,
+    pub(crate) scope: &'s Scope,
+    pub(crate) now_ms: i64,
+}
+
+impl<'s> Sight<'s> {
+    pub(crate) fn sees(&self, record: &Record) -> bool {
+        self.scope.sees(&record.scope) && status_at(record, self.now_ms) == Status::Current
+    }
+
+    fn record(&self, id: RecordId) -> Option<&'s Record> {
+        self.state.record(id).filter(|record| self.sees(record))
+    }
+
+    /// Whether any visible record has a vector.
+    pub(crate) fn has_vectors(&self) -> bool {
+        !self.state.vectors().is_empty()
+            && self
+                .state
+                .records()
+                .any(|record| self.state.has_vector(record.id) && self.sees(record))
+    }
+}
+
+/// When a record stops to count by itself, if it does.
+pub(crate) fn ends_ms(record: &Record) -> Option<i64> {
+    let ends = [record.route.ttl.until_ms(), record.times.valid_to_ms];
+    ends.into_iter().flatten().min()
+}
+
+/// The status with the passing of time taken into account.
+pub(crate) fn status_at(record: &Record, now_ms: i64) -> Status {
+    let over = ends_ms(record).is_some_and(|ends| ends <= now_ms);
+    match record.status {
+        Status::Current if over => Status::Expired,
+        status => status,
+    }
+}
+
+/// Renders the prompt.
+pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: u32) -> Prompt {
+    let heading = |text| tokens::estimate_line(text).saturating_add(1);
+    let frame = [render::OPEN, render::PREAMBLE]
+        .into_iter()
+        .map(heading)
+        .sum::<u32>()
+        + tokens::estimate_line(render::CLOSE);
+    let mut left = budget_tokens.saturating_sub(frame);
+
+    let candidates: Vec<Candidate<'_>> = sight
+        .state
+        .records()
+        .filter(|record| profile::is_candidate(record) && sight.sees(record))
+        .map(|record| Candidate {
+            record,
+            last_heard_ms: sight.state.last_heard_ms(record),
+        })
+        .collect();
+    let stable_until_ms = candidates.iter().filter_map(|c| ends_ms(c.record)).min();
+    let room = left.saturating_sub(heading(render::PROFILE));
+    let visible = profile::choose(candidates, budget_tokens, room);
+    if !visible.shown.is_empty() {
+        left = room - visible.tokens;
+    }
+
+    let shown: BTreeSet<RecordId> = visible.shown.iter().map(|shown| shown.record.id).collect();
+    let found = find(sight, question, &shown);
+    let room = left.saturating_sub(heading(render::CONTEXT));
+    let (context, unshown) = fit(found.records, &question.domains, room);
+    let retrieved: BTreeSet<RecordId> = context.iter().map(|shown| shown.record.id).collect();
+    let mut dropped = visible.dropped;
+    dropped.retain(|dropped| !retrieved.contains(&dropped.id));
+    let reported: BTreeSet<RecordId> = dropped.iter().map(|dropped| dropped.id).collect();
+    dropped.extend(unshown.into_iter().filter(|d| !reported.contains(&d.id)));
+
+    let lines = |section: &'_ [Shown]| -> Vec<String> {
+        section.iter().map(|shown| shown.line.clone()).collect()
+    };
+    let (profile_lines, context_lines) = (lines(&visible.shown), lines(&context));
+    let prompt = render::prompt(
+        profile_lines.iter().map(String::as_str),
+        context_lines.iter().map(String::as_str),
+    );
+    Prompt {
+        tokens: tokens::estimate(&prompt),
+        prompt,
+        budget_tokens,
+        profile: visible.shown,
+        context,
+        dropped,
+        lexical_only: found.lexical_only,
+        domains: question.domains.clone(),
+        stable_until_ms,
+    }
+}
+
+struct Found<'s> {
+    /// Best first, with how they were found.
+    records: Vec<(&'s Record, Vec<&'static str>)>,
+    lexical_only: bool,
+}
+
+/// What words and meaning bring back, those left out that are `shown` already.
+fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordId>) -> Found<'s> {
+    let accepts = |id: RecordId| !shown.contains(&id) && sight.record(id).is_some();
+    let groups = sight.state.groups(|told| sight.scope.sees(told));
+    let words: Vec<RecordId> = question
+        .query
+        .map_or(Vec::new(), |query| {
+            sight
+                .state
+                .words()
+                .search(query, |group| groups.contains(&group), accepts, CANDIDATES)
+        })
+        .into_iter()
+        .filter(|hit| hit.coverage >= WORDS_FLOOR)
+        .map(|hit| hit.id)
+        .collect();
+    let vector = question
+        .vector
+        .and_then(|vector| Some((vector, dequantise(vector).ok()?)));
+    let meaning: Vec<RecordId> = vector.as_ref().map_or(Vec::new(), |(vector, wide)| {
+        sight
+            .state
+            .vectors()
+            .search(
+                &vector.model_id,
+                &vector.head_id,
+                wide,
+                MEANING_FLOOR,
+                accepts,
+                CANDIDATES,
+            )
+            .into_iter()
+            .map(|hit| hit.id)
+            .collect()
+    });
+    let records = fuse(&[&words, &meaning])
+        .into_iter()
+        .filter_map(|(id, _)| {
+            let by = [("words", &words), ("meaning", &meaning)];
+            let why = by
+                .into_iter()
+                .filter(|(_, ranking)| ranking.contains(&id))
+                .map(|(name, _)| name)
+                .collect();
+            Some((sight.record(id)?, why))
+        })
+        .collect();
+    Found {
+        records,
+        lexical_only: vector.is_none(),
+    }
+}
+
+/// Takes what finds room, best first.
+fn fit(
+    found: Vec<(&Record, Vec<&'static str>)>,
+    named: &[Domain],
+    room_tokens: u32,
+) -> (Vec<Shown>, Vec<Dropped>) {
+    let mut context: Vec<Shown> = Vec::new();
+    let mut dropped = Vec::new();
+    let mut used = 0_u32;
+    let mut of_domain: BTreeMap<Domain, usize> = BTreeMap::new();
+    for (record, why) in found {
+        let domain = record.route.domain;
+        // "General" is the lack of a domain.
+        let counted = domain != Domain::General && !named.contains(&domain);
+        let line = render::line(record);
+        let tokens = tokens::estimate_line(&line).saturating_add(1);
+        let places = of_domain.entry(domain).or_default();
+        let lacks = if context.len() >= CONTEXT_ITEMS {
+            Some(DroppedReason::Items)
+        } else if counted && *places >= CONTEXT_ITEMS_PER_DOMAIN {
+            Some(DroppedReason::Domain)
+        } else if tokens > room_tokens - used {
+            Some(DroppedReason::Tokens)
+        } else {
+            None
+        };
+        match lacks {
+            None => {
+                used += tokens;
+                *places += 1;
+                context.push(Shown {
+                    record: record.clone(),
+                    line,
+                    tokens,
+                    why: why.into_iter().map(str::to_owned).collect(),
+                });
+            }
+            Some(reason) => dropped.push(Dropped {
+                id: record.id,
+                section: Section::Context,
+                tokens,
+                reason,
+            }),
+        }
+    }
+    (context, dropped)
+}

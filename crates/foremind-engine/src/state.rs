@@ -1,0 +1,443 @@
+//! The fold: entries in, records out. Every facet of the state is a join (the least addition, the greatest
+//! revision, the least erasure, a union), so neither order nor repetition of entries can show in it.
+//!
+//! The indexes beside it are functions of the records, kept up as these change.
+
+use core::fmt::Write;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use foremind_index::{Bm25, Vectors, dequantise};
+use foremind_types::{
+    Change, Embedding, Entry, Name, Record, RecordId, Revision, Route, Scope, Stage, Stamp, Status,
+    WriterId,
+};
+
+use crate::identity::{Identity, identity};
+
+/// The state of one memory.
+#[derive(Debug, Default)]
+pub(crate) struct State {
+    slots: BTreeMap<RecordId, Slot>,
+    turns: BTreeMap<TurnKey, BTreeSet<RecordId>>,
+    seen: BTreeMap<WriterId, Seen>,
+    // Derived from here on.
+    words: Bm25,
+    vectors: Vectors,
+    groups: BTreeMap<Scope, u32>,
+    same: HashMap<Identity, BTreeSet<RecordId>>,
+    replaced_by: BTreeMap<RecordId, BTreeSet<RecordId>>,
+    without_vector: BTreeSet<RecordId>,
+}
+
+/// What names a turn.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct TurnKey {
+    pub(crate) scope: Scope,
+    pub(crate) thread: Name,
+    pub(crate) turn: Name,
+}
+
+/// What is known of one id.
+#[derive(Debug, Default)]
+struct Slot {
+    added: Option<Added>,
+    status: Option<(Stamp, Status, Option<i64>)>,
+    route: Option<(RouteRank, Box<Route>)>,
+    confirmed: Option<(Stamp, i64)>,
+    told: Option<(Stamp, i64, u32)>,
+    /// The vector itself lives in the index only.
+    embedded: Option<Stamp>,
+    /// The earliest erasure. A slot that has it has nothing else.
+    erased_ms: Option<i64>,
+}
+
+/// The least addition.
+#[derive(Debug)]
+struct Added {
+    stamp: Stamp,
+    /// Whether its own verdict was the owner's.
+    by_owner: bool,
+    /// With the winning revisions written into it.
+    record: Record,
+}
+
+/// Orders verdicts: the owner's beats any other, else the later one wins.
+type RouteRank = (bool, Stamp);
+
+/// Which entries of a writer were applied.
+#[derive(Debug, Default)]
+struct Seen {
+    /// All below were.
+    next: u64,
+    /// And these, which came early.
+    ahead: BTreeSet<u64>,
+}
+
+impl Seen {
+    /// Whether the entry is new; it is not any more afterwards.
+    fn take(&mut self, counter: u64) -> bool {
+        if counter < self.next || !self.ahead.insert(counter) {
+            return false;
+        }
+        while self.ahead.remove(&self.next) {
+            self.next += 1;
+        }
+        true
+    }
+}
+
+impl State {
+    pub(crate) fn apply(&mut self, entry: &Entry) {
+        if !self
+            .seen
+            .entry(entry.writer)
+            .or_default()
+            .take(entry.counter)
+        {
+            return;
+        }
+        for (position, change) in (0..).zip(&entry.changes) {
+            self.change(change, entry.stamp(position));
+        }
+    }
+
+    fn change(&mut self, change: &Change, stamp: Stamp) {
+        match change {
+            Change::Add(record) => self.revise(record.id, |slot| slot.add(record, stamp)),
+            Change::Revise { id, revision } => {
+                self.revise(*id, |slot| slot.revise(revision, stamp));
+            }
+            Change::Embed { id, embedding } => self.embed(*id, embedding, stamp),
+            Change::Turn {
+                scope,
+                thread,
+                turn,
+                records,
+            } => {
+                let key = TurnKey {
+                    scope: scope.clone(),
+                    thread: thread.clone(),
+                    turn: turn.clone(),
+                };
+                self.turns.entry(key).or_default().extend(records);
+            }
+            Change::Erase { id, at_ms } => self.revise(*id, |slot| slot.erase(*at_ms)),
+            // Kinds that a later version adds are read by that version only.
+            _ => {}
+        }
+    }
+
+    /// Changes a slot and brings the indexes after it.
+    fn revise(&mut self, id: RecordId, change: impl FnOnce(&mut Slot) -> bool) {
+        let slot = self.slots.entry(id).or_default();
+        let before = slot.added.as_ref().map(|added| Derived::of(&added.record));
+        if !change(slot) {
+            return;
+        }
+        let after = slot.added.as_ref().map(|added| Derived::of(&added.record));
+        let wants_vector =
+            slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.searchable);
+        if slot.erased_ms.is_some() {
+            self.vectors.remove(id);
+        }
+        if before != after {
+            if let Some(before) = before {
+                self.same_remove(&before.identity, id);
+                for earlier in &before.supersedes {
+                    if let Some(later) = self.replaced_by.get_mut(earlier) {
+                        later.remove(&id);
+                    }
+                }
+                self.words.remove(id);
+            }
+            if let Some(after) = after {
+                for earlier in after.supersedes {
+                    self.replaced_by.entry(earlier).or_default().insert(id);
+                }
+                self.same.entry(after.identity).or_default().insert(id);
+                if after.searchable {
+                    self.index_words(id);
+                }
+            }
+        }
+        if wants_vector {
+            self.without_vector.insert(id);
+        } else {
+            self.without_vector.remove(&id);
+        }
+    }
+
+    fn embed(&mut self, id: RecordId, embedding: &Embedding, stamp: Stamp) {
+        let slot = self.slots.entry(id).or_default();
+        let later = slot.embedded.is_some_and(|old| old >= stamp);
+        // What cannot be searched with is no embedding, on every host alike.
+        if slot.erased_ms.is_some() || later || dequantise(embedding).is_err() {
+            return;
+        }
+        slot.embedded = Some(stamp);
+        self.vectors.remove(id);
+        let stored = self.vectors.insert(id, embedding);
+        debug_assert!(stored.is_ok());
+        self.without_vector.remove(&id);
+    }
+
+    fn same_remove(&mut self, identity: &Identity, id: RecordId) {
+        if let Some(ids) = self.same.get_mut(identity) {
+            ids.remove(&id);
+            if ids.is_empty() {
+                self.same.remove(identity);
+            }
+        }
+    }
+
+    fn index_words(&mut self, id: RecordId) {
+        if let Some(Added { record, .. }) = self.slots.get(&id).and_then(|s| s.added.as_ref()) {
+            let fresh = self.groups.len() as u32;
+            let group = *self.groups.entry(record.scope.clone()).or_insert(fresh);
+            self.words.insert(id, group, &record.text);
+        }
+    }
+
+    /// A record that is not erased.
+    pub(crate) fn record(&self, id: RecordId) -> Option<&Record> {
+        Some(&self.slots.get(&id)?.added.as_ref()?.record)
+    }
+
+    /// All records that are not erased, by id.
+    pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
+        self.slots
+            .values()
+            .filter_map(|slot| Some(&slot.added.as_ref()?.record))
+    }
+
+    /// Those after `id`.
+    pub(crate) fn records_after(&self, id: Option<RecordId>) -> impl Iterator<Item = &Record> {
+        use core::ops::Bound::{Excluded, Unbounded};
+        let from = id.map_or(Unbounded, Excluded);
+        self.slots
+            .range((from, Unbounded))
+            .filter_map(|(_, slot)| Some(&slot.added.as_ref()?.record))
+    }
+
+    /// Number of ids known, erased ones included.
+    pub(crate) fn ids(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// What a turn became, if it was ingested.
+    pub(crate) fn turn(&self, key: &TurnKey) -> Option<&BTreeSet<RecordId>> {
+        self.turns.get(key)
+    }
+
+    /// The records with this identity, by id.
+    pub(crate) fn same(&self, identity: &Identity) -> impl Iterator<Item = &Record> {
+        self.same
+            .get(identity)
+            .into_iter()
+            .flatten()
+            .filter_map(|id| self.record(*id))
+    }
+
+    /// What replaced a record.
+    pub(crate) fn replaced_by(&self, id: RecordId) -> impl Iterator<Item = RecordId> {
+        self.replaced_by.get(&id).into_iter().flatten().copied()
+    }
+
+    /// Current records without a vector, by id.
+    pub(crate) fn without_vector(&self) -> &BTreeSet<RecordId> {
+        &self.without_vector
+    }
+
+    pub(crate) fn has_vector(&self, id: RecordId) -> bool {
+        self.slots
+            .get(&id)
+            .is_some_and(|slot| slot.embedded.is_some())
+    }
+
+    pub(crate) fn words(&self) -> &Bm25 {
+        &self.words
+    }
+
+    pub(crate) fn vectors(&self) -> &Vectors {
+        &self.vectors
+    }
+
+    /// The groups of the word index whose scope `sees` accepts.
+    pub(crate) fn groups(&self, sees: impl Fn(&Scope) -> bool) -> BTreeSet<u32> {
+        self.groups
+            .iter()
+            .filter(|(scope, _)| sees(scope))
+            .map(|(_, group)| *group)
+            .collect()
+    }
+
+    /// A hash of everything that entries determine; what is derived from it is left out.
+    pub(crate) fn digest(&self) -> [u8; 32] {
+        let mut out = Hashed(blake3::Hasher::new());
+        // Hashing cannot fail. Debug output names every field, so different states read differently.
+        for (id, slot) in &self.slots {
+            let _ = write!(out, "{id:?}{slot:?}\n");
+        }
+        let _ = write!(out, "{:?}{:?}", self.turns, self.seen);
+        out.0.finalize().into()
+    }
+}
+
+struct Hashed(blake3::Hasher);
+
+impl Write for Hashed {
+    fn write_str(&mut self, text: &str) -> core::fmt::Result {
+        self.0.update(text.as_bytes());
+        Ok(())
+    }
+}
+
+/// What the indexes hold of a record, vectors aside.
+#[derive(PartialEq)]
+struct Derived {
+    identity: Identity,
+    supersedes: Vec<RecordId>,
+    searchable: bool,
+}
+
+impl Derived {
+    fn of(record: &Record) -> Self {
+        Self {
+            identity: identity(&record.scope, record.provenance.role, &record.text),
+            supersedes: record.supersedes.iter().map(|s| s.id).collect(),
+            searchable: is_searchable(record),
+        }
+    }
+}
+
+/// Time is not asked here: what has expired by itself stays indexed and is left out by each search.
+fn is_searchable(record: &Record) -> bool {
+    record.status == Status::Current
+}
+
+/// Puts `value` in place of a lesser one; tells whether it did.
+fn raise<T, R: Ord>(
+    place: &mut Option<T>,
+    rank: R,
+    value: impl FnOnce() -> T,
+    rank_of: impl FnOnce(&T) -> R,
+) -> bool {
+    let higher = place.as_ref().is_none_or(|old| rank_of(old) < rank);
+    if higher {
+        *place = Some(value());
+    }
+    higher
+}
+
+impl Slot {
+    fn add(&mut self, record: &Record, stamp: Stamp) -> bool {
+        let later = self.added.as_ref().is_some_and(|old| old.stamp <= stamp);
+        if self.erased_ms.is_some() || later {
+            return false;
+        }
+        self.added = Some(Added {
+            stamp,
+            by_owner: record.route.stage == Stage::Owner,
+            record: record.clone(),
+        });
+        self.settle();
+        true
+    }
+
+    fn revise(&mut self, revision: &Revision, stamp: Stamp) -> bool {
+        if self.erased_ms.is_some() {
+            return false;
+        }
+        let raised = match revision {
+            Revision::Status {
+                status,
+                valid_to_ms,
+            } => {
+                // Erasure is a change of its own; a status that claims it is not believed.
+                *status != Status::Erased
+                    && raise(
+                        &mut self.status,
+                        stamp,
+                        || (stamp, *status, *valid_to_ms),
+                        |s| s.0,
+                    )
+            }
+            Revision::Route(route) => {
+                let rank = (route.stage == Stage::Owner, stamp);
+                raise(&mut self.route, rank, || (rank, route.clone()), |r| r.0)
+            }
+            Revision::Confirmed { at_ms } => {
+                raise(&mut self.confirmed, stamp, || (stamp, *at_ms), |c| c.0)
+            }
+            Revision::Told { at_ms, proof_count } => raise(
+                &mut self.told,
+                stamp,
+                || (stamp, *at_ms, *proof_count),
+                |t| t.0,
+            ),
+            _ => false,
+        };
+        if raised {
+            self.settle();
+        }
+        raised
+    }
+
+    fn erase(&mut self, at_ms: i64) -> bool {
+        let earliest = self.erased_ms.map_or(at_ms, |old| old.min(at_ms));
+        *self = Self {
+            erased_ms: Some(earliest),
+            ..Self::default()
+        };
+        true
+    }
+
+    /// Writes the winning revisions into the record.
+    fn settle(&mut self) {
+        let Some(Added {
+            stamp: added,
+            by_owner,
+            record,
+        }) = &mut self.added
+        else {
+            return;
+        };
+        if let Some((stamp, status, valid_to_ms)) = &self.status
+            && stamp > added
+        {
+            record.status = *status;
+            record.times.valid_to_ms = *valid_to_ms;
+        }
+        if let Some((rank, route)) = &self.route
+            && *rank > (*by_owner, *added)
+        {
+            record.route = (**route).clone();
+        }
+        if let Some((stamp, at_ms)) = &self.confirmed
+            && stamp > added
+        {
+            record.confirmed_ms = Some(*at_ms);
+        }
+        if let Some((stamp, _, proof_count)) = &self.told
+            && stamp > added
+        {
+            record.proof_count = *proof_count;
+        }
+    }
+
+    fn last_told_ms(&self) -> Option<i64> {
+        self.told.as_ref().map(|(_, at_ms, _)| *at_ms)
+    }
+}
+
+impl State {
+    /// When a record was last told or confirmed, Unix milliseconds.
+    pub(crate) fn last_heard_ms(&self, record: &Record) -> i64 {
+        let told = self.slots.get(&record.id).and_then(Slot::last_told_ms);
+        record
+            .times
+            .told_ms
+            .max(told.unwrap_or(i64::MIN))
+            .max(record.confirmed_ms.unwrap_or(i64::MIN))
+    }
+}

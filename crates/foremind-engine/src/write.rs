@@ -1,0 +1,329 @@
+//! Verbs that add: remember, ingest, backfill.
+
+use std::collections::BTreeMap;
+
+use foremind_router::Keep;
+use foremind_types::limits::{EMBED_TEXTS, RECORDS};
+use foremind_types::{
+    Ambient, Change, Embedding, Error, ErrorCode, Grade, Judgement, Layer, Name, Provenance,
+    Record, RecordId, Revision, Role, Route, Scope, Stage, Status, Tier, Times,
+};
+
+use crate::engine::{Engine, invalid};
+use crate::identity::{Identity, identity};
+use crate::op::{Answer, Plan, VectorCache};
+use crate::recall::status_at;
+use crate::response::{Ignored, Noted, Outcome, Response};
+use crate::state::TurnKey;
+use crate::statements::{self, Statement};
+use crate::{IngestMode, TurnStatus};
+
+/// Most texts that a write waits for; the vectors of further ones come by backfill.
+const INLINE_TEXTS: usize = 4 * EMBED_TEXTS;
+/// Most texts of one backfill.
+const BACKFILL_TEXTS: u32 = 256;
+
+/// Where statements come from.
+pub(crate) struct Told<'r> {
+    pub(crate) scope: &'r Scope,
+    pub(crate) role: Role,
+    pub(crate) thread: Option<&'r Name>,
+    pub(crate) turn: Option<&'r Name>,
+    /// The tier that the owner wants.
+    pub(crate) tier: Option<Tier>,
+}
+
+/// The turn of an `ingest`.
+pub(crate) struct Turn<'r> {
+    pub(crate) told: Told<'r>,
+    pub(crate) key: TurnKey,
+    pub(crate) status: TurnStatus,
+    pub(crate) mode: IngestMode,
+    pub(crate) finding: bool,
+}
+
+impl Engine {
+    pub(crate) fn remember(
+        &self,
+        told: &Told<'_>,
+        text: &str,
+        routed: &mut Option<Vec<Statement>>,
+        vectors: &VectorCache,
+        at: &Ambient,
+    ) -> Result<Plan, Error> {
+        if routed.is_none() {
+            *routed = Some(statements::whole(&self.guard, &self.router, text, at)?);
+        }
+        let statements = routed.as_deref().unwrap_or_default();
+        let kept: Vec<(u16, &Statement)> = (0..).zip(statements).collect();
+        let noted = match self.note(told, &kept, vectors, at)? {
+            Note::Encode(plan) => return Ok(plan),
+            Note::Ready(noted) => noted,
+        };
+        Ok(Plan::Commit {
+            changes: noted.changes,
+            answer: Answer::Remember(noted.outcomes),
+        })
+    }
+
+    pub(crate) fn ingest(
+        &self,
+        turn: &Turn<'_>,
+        text: &str,
+        routed: &mut Option<Vec<Statement>>,
+        vectors: &VectorCache,
+        at: &Ambient,
+    ) -> Result<Plan, Error> {
+        let ignored = if turn.mode != IngestMode::On {
+            Some(Ignored::Mode)
+        } else if turn.status != TurnStatus::Ok {
+            Some(Ignored::Status)
+        } else if turn.told.role != Role::User && !turn.finding {
+            Some(Ignored::Role)
+        } else {
+            None
+        };
+        if ignored.is_some() {
+            return Ok(Plan::Done(Response::Ingest {
+                records: Vec::new(),
+                repeated: false,
+                ignored,
+            }));
+        }
+        if let Some(ids) = self.state.turn(&turn.key) {
+            let records = ids
+                .iter()
+                .filter_map(|id| self.record_at(*id, at.now_ms))
+                .map(|record| Noted {
+                    record,
+                    outcome: Outcome::Repeated,
+                })
+                .collect();
+            return Ok(Plan::Done(Response::Ingest {
+                records,
+                repeated: true,
+                ignored: None,
+            }));
+        }
+        if routed.is_none() {
+            *routed = Some(statements::of_turn(&self.guard, &self.router, text, at)?);
+        }
+        let statements = routed.as_deref().unwrap_or_default();
+        let kept: Vec<(u16, &Statement)> = (0..)
+            .zip(statements)
+            .filter(|(_, statement)| statement.routing.keep != Keep::Nothing)
+            .collect();
+        let mut noted = match self.note(&turn.told, &kept, vectors, at)? {
+            Note::Encode(plan) => return Ok(plan),
+            Note::Ready(noted) => noted,
+        };
+        noted.changes.push(Change::Turn {
+            scope: turn.key.scope.clone(),
+            thread: turn.key.thread.clone(),
+            turn: turn.key.turn.clone(),
+            records: noted.outcomes.iter().map(|(id, _)| *id).collect(),
+        });
+        Ok(Plan::Commit {
+            changes: noted.changes,
+            answer: Answer::Ingest(noted.outcomes),
+        })
+    }
+
+    /// Turns statements into changes: a new record each, or one more telling of a known one.
+    fn note(
+        &self,
+        told: &Told<'_>,
+        statements: &[(u16, &Statement)],
+        vectors: &VectorCache,
+        at: &Ambient,
+    ) -> Result<Note, Error> {
+        let mut adding: Vec<Record> = Vec::new();
+        let mut added: BTreeMap<Identity, usize> = BTreeMap::new();
+        let mut tellings: BTreeMap<RecordId, u32> = BTreeMap::new();
+        let mut outcomes: Vec<(RecordId, Outcome)> = Vec::new();
+        for (position, statement) in statements {
+            let identity = identity(told.scope, told.role, statement.text.as_str());
+            if let Some(place) = added.get(&identity) {
+                let twin = &mut adding[*place];
+                twin.proof_count += 1;
+                outcomes.push((twin.id, Outcome::Merged));
+                continue;
+            }
+            let known = self
+                .state
+                .same(&identity)
+                .find(|record| status_at(record, at.now_ms) == Status::Current);
+            if let Some(known) = known {
+                *tellings.entry(known.id).or_default() += 1;
+                outcomes.push((known.id, Outcome::Merged));
+                continue;
+            }
+            let record = new_record(told, *position, statement, at);
+            outcomes.push((record.id, Outcome::Added));
+            added.insert(identity, adding.len());
+            adding.push(record);
+        }
+        if self.state.ids() + adding.len() > RECORDS {
+            return Err(Error::new(
+                ErrorCode::LimitReached,
+                format!("a memory holds at most {RECORDS} records; forget some or open another"),
+            ));
+        }
+        let inline = adding
+            .iter()
+            .map(|record| record.text.as_str())
+            .take(INLINE_TEXTS);
+        if let Some(plan) = vectors.missing(inline) {
+            return Ok(Note::Encode(plan));
+        }
+
+        let mut changes: Vec<Change> = Vec::new();
+        for record in adding {
+            let embedding = vectors.of(&record.text).cloned();
+            let id = record.id;
+            changes.push(Change::Add(Box::new(record)));
+            changes.extend(embedding.map(|embedding| Change::Embed { id, embedding }));
+        }
+        for (id, times) in tellings {
+            let Some(known) = self.state.record(id) else {
+                continue;
+            };
+            changes.push(Change::Revise {
+                id,
+                revision: Revision::Told {
+                    at_ms: at.now_ms,
+                    proof_count: known.proof_count.saturating_add(times),
+                },
+            });
+            if let Some(tier) = told.tier.filter(|tier| *tier != known.route.tier) {
+                let route = Box::new(owner_route(&known.route, tier));
+                changes.push(Change::Revise {
+                    id,
+                    revision: Revision::Route(route),
+                });
+            }
+        }
+        Ok(Note::Ready(Noting { changes, outcomes }))
+    }
+
+    pub(crate) fn backfill(&self, max: Option<u32>, vectors: &VectorCache) -> Result<Plan, Error> {
+        let max = max.unwrap_or(EMBED_TEXTS as u32);
+        if !(1..=BACKFILL_TEXTS).contains(&max) {
+            return Err(invalid(format!("max must be 1 to {BACKFILL_TEXTS}")));
+        }
+        let records: Vec<&Record> = self
+            .state
+            .without_vector()
+            .iter()
+            .take(max as usize)
+            .filter_map(|id| self.state.record(*id))
+            .collect();
+        if let Some(plan) = vectors.missing(records.iter().map(|record| record.text.as_str())) {
+            return Ok(plan);
+        }
+        let changes: Vec<Change> = records
+            .iter()
+            .filter_map(|record| {
+                let embedding: Embedding = vectors.of(&record.text)?.clone();
+                Some(Change::Embed {
+                    id: record.id,
+                    embedding,
+                })
+            })
+            .collect();
+        let encoded = changes.len() as u32;
+        if changes.is_empty() {
+            return Ok(Plan::Done(Response::Backfill {
+                encoded,
+                remaining: self.state.without_vector().len() as u32,
+            }));
+        }
+        Ok(Plan::Commit {
+            changes,
+            answer: Answer::Backfill { encoded },
+        })
+    }
+}
+
+enum Note {
+    Encode(Plan),
+    Ready(Noting),
+}
+
+struct Noting {
+    changes: Vec<Change>,
+    outcomes: Vec<(RecordId, Outcome)>,
+}
+
+fn new_record(told: &Told<'_>, position: u16, statement: &Statement, at: &Ambient) -> Record {
+    let routing = &statement.routing;
+    let route = match told.tier {
+        Some(tier) => owner_route(&routing.route, tier),
+        None => routing.route.clone(),
+    };
+    Record {
+        id: RecordId::new(at.now_ms, id_entropy(at, position)),
+        scope: told.scope.clone(),
+        text: statement.text.as_str().to_owned(),
+        layer: match routing.keep {
+            Keep::Episode => Layer::Episode,
+            Keep::Record | Keep::Nothing => Layer::Fact,
+        },
+        route,
+        subject: routing.subject,
+        attribute: routing.attribute.clone(),
+        value: routing.value.clone(),
+        times: Times {
+            told_ms: at.now_ms,
+            utc_offset_min: at.utc_offset_min,
+            valid_from_ms: None,
+            valid_to_ms: None,
+        },
+        status: Status::Current,
+        supersedes: Vec::new(),
+        evidence: Vec::new(),
+        provenance: Provenance {
+            role: told.role,
+            thread: told.thread.cloned(),
+            turn: told.turn.cloned(),
+            statement: position,
+        },
+        confirmed_ms: None,
+        proof_count: 1,
+    }
+}
+
+/// Entropy of the record of one statement: the call's own serves other purposes as well, so each derives.
+fn id_entropy(at: &Ambient, position: u16) -> [u8; 10] {
+    let mut hasher = blake3::Hasher::new_derive_key("foremind record id 1");
+    hasher.update(&at.entropy);
+    hasher.update(&position.to_le_bytes());
+    let mut entropy = [0; 10];
+    hasher.finalize_xof().fill(&mut entropy);
+    entropy
+}
+
+/// The verdict when the owner chose the tier.
+pub(crate) fn owner_route(route: &Route, tier: Tier) -> Route {
+    Route {
+        stage: Stage::Owner,
+        ..placed(route, tier)
+    }
+}
+
+/// The verdict, settled, with a grade and a priority that suit the tier.
+pub(crate) fn placed(route: &Route, tier: Tier) -> Route {
+    let (grade, priority) = match (tier, route.grade) {
+        (Tier::Store, _) => (Grade::Informer, 0.0),
+        // Put into the profile by hand, so it ranks high among circumstances.
+        (Tier::Profile, Grade::Informer) => (Grade::Circumstance, 1.0),
+        (Tier::Profile, grade) => (grade, route.priority),
+    };
+    Route {
+        tier,
+        grade,
+        priority,
+        judgement: Judgement::Settled,
+        ..route.clone()
+    }
+}
