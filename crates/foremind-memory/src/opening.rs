@@ -195,7 +195,8 @@ impl Opening {
         draws: &mut Draws,
     ) -> Result<OpenStep, Error> {
         let (vault, mut batch) = Vault::create(memory_id, data_key, draws)?;
-        batch.puts.push((Key::slot(), slot));
+        // The head last, as in every batch.
+        batch.puts.insert(0, (Key::slot(), slot));
         self.phase = Phase::Creating(Box::new(vault));
         Ok(OpenStep::Commit {
             expected_head: batch.expected_head,

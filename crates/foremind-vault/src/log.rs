@@ -80,6 +80,9 @@ pub struct Head {
     last_sequence: u64,
     runs: Vec<Run>,
     derived: Vec<Place>,
+    /// What the commit of this head deletes. The next commit deletes it once more, because a store without
+    /// atomic batches may have been stopped between the two.
+    garbage: Vec<Place>,
 }
 
 impl Head {
@@ -152,6 +155,7 @@ impl Vault {
             last_sequence: 0,
             runs: Vec::new(),
             derived: Vec::new(),
+            garbage: Vec::new(),
         };
         let value = seal_head(&seals, &head, draws)?;
         let batch = Batch {
@@ -382,7 +386,7 @@ impl Vault {
             draws,
             puts: Vec::new(),
         };
-        let mut deletes: Vec<Key> = Vec::new();
+        let mut garbage: Vec<Place> = Vec::new();
         let mut runs = Vec::new();
         // Neighbours that get the same level become one stretch.
         let mut stretch: Option<(u8, Vec<Sequenced>)> = None;
@@ -399,7 +403,7 @@ impl Vault {
                 });
                 continue;
             };
-            deletes.extend(self.keys_of(run));
+            garbage.push(run.place.clone());
             let redacted = read
                 .next()
                 .unwrap_or_default()
@@ -430,9 +434,9 @@ impl Vault {
         };
         writer.write(0, core::slice::from_ref(&stored), &mut runs)?;
         // Derived values describe the state before this entry.
-        for place in &self.head.derived {
-            deletes.extend(self.place_keys(place));
-        }
+        garbage.extend(self.head.derived.iter().cloned());
+        let deletes = self.head.garbage.iter().chain(&garbage);
+        let deletes = deletes.flat_map(|place| self.place_keys(place)).collect();
         let commit = writer.header;
         let mut puts = writer.puts;
         let head = Head {
@@ -440,6 +444,7 @@ impl Vault {
             last_sequence: sequence,
             runs,
             derived: Vec::new(),
+            garbage,
         };
         puts.push((Key::head(), seal_head(&self.seals, &head, draws)?));
         Ok(Batch {
@@ -555,16 +560,11 @@ fn seal_head(seals: &Seals, head: &Head, draws: &mut Draws) -> Result<Vec<u8>, V
                 level: run.level,
                 first_sequence: run.first_sequence,
                 last_sequence: run.last_sequence,
-                place: v1::Place {
-                    generation: run.place.generation,
-                    commit: run.place.commit,
-                    ordinal: run.place.ordinal,
-                    chunks: run.place.chunks,
-                    bytes: run.place.bytes,
-                },
+                place: store_place(&run.place),
             })
             .collect(),
         derived: Vec::new(),
+        garbage: head.garbage.iter().map(store_place).collect(),
     };
     let unstorable = || VaultError::Unstorable { what: "the head" };
     let plain = postcard::to_allocvec(&manifest).map_err(|_| unstorable())?;
@@ -574,6 +574,16 @@ fn seal_head(seals: &Seals, head: &Head, draws: &mut Draws) -> Result<Vec<u8>, V
     seals
         .seal(&Key::head(), head.token, &plain, draws)
         .ok_or_else(unstorable)
+}
+
+fn store_place(place: &Place) -> v1::Place {
+    v1::Place {
+        generation: place.generation,
+        commit: place.commit,
+        ordinal: place.ordinal,
+        chunks: place.chunks,
+        bytes: place.bytes,
+    }
 }
 
 fn read_head(seals: &Seals, value: &[u8]) -> Result<Head, VaultError> {
@@ -635,6 +645,11 @@ fn read_head(seals: &Seals, value: &[u8]) -> Result<Head, VaultError> {
             .derived
             .into_iter()
             .map(|derived| place(derived.place))
+            .collect::<Result<_, _>>()?,
+        garbage: manifest
+            .garbage
+            .into_iter()
+            .map(place)
             .collect::<Result<_, _>>()?,
     })
 }

@@ -57,6 +57,7 @@ pub(crate) struct Manifest {
     pub(crate) last_sequence: u64,
     pub(crate) runs: Vec<Run>,
     pub(crate) derived: Vec<Derived>,
+    pub(crate) garbage: Vec<Place>,
 }
 
 /// Where a stretch of the log is.

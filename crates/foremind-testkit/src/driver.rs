@@ -1,0 +1,155 @@
+use foremind_memory::{
+    DataKey, KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
+    Response, Step,
+};
+use foremind_types::{Error, ErrorCode};
+
+use crate::{Encoder, SeededAmbient, Store, Written};
+
+/// Runs an operation to its end.
+///
+/// # Errors
+/// The operation's.
+pub fn drive(
+    memory: &mut Memory,
+    request: Request,
+    store: &mut dyn Store,
+    encoder: &mut dyn Encoder,
+    ambient: &mut SeededAmbient,
+) -> Result<Response, Error> {
+    let mut running = Running::new(memory, request);
+    loop {
+        if let Some(result) = running.tick(memory, store, encoder, ambient) {
+            return result;
+        }
+    }
+}
+
+/// An operation that a test moves on step by step, to interleave it with others.
+#[derive(Debug)]
+pub struct Running {
+    op: Op,
+    reply: Option<Reply>,
+}
+
+impl Running {
+    /// Begins.
+    #[must_use]
+    pub fn new(memory: &Memory, request: Request) -> Self {
+        Self {
+            op: memory.begin(request),
+            reply: Some(Reply::Begin),
+        }
+    }
+
+    /// Takes one step and does what it asks for; `Some` at the end.
+    pub fn tick(
+        &mut self,
+        memory: &mut Memory,
+        store: &mut dyn Store,
+        encoder: &mut dyn Encoder,
+        ambient: &mut SeededAmbient,
+    ) -> Option<Result<Response, Error>> {
+        let reply = self.reply.take()?;
+        let reply = match memory.step(&mut self.op, reply, &ambient.tick()) {
+            Step::NeedEmbed { texts, heads } => Reply::Embedded(encoder.encode(&texts, &heads)),
+            Step::NeedRead { keys } => match store.read(&keys) {
+                Ok(values) => Reply::Values(values),
+                Err(error) => Reply::Failed(error),
+            },
+            Step::Commit {
+                expected_head,
+                puts,
+                deletes,
+                strict,
+            } => match store.write(expected_head, &puts, &deletes, strict) {
+                Ok(Written::Committed) => Reply::Committed,
+                Ok(Written::Conflict) => Reply::Conflict,
+                Err(error) => Reply::Failed(error),
+            },
+            Step::Done(result) => return Some(result),
+        };
+        self.reply = Some(reply);
+        None
+    }
+}
+
+/// What an opening gives.
+pub type Opened = Result<Memory, Error>;
+
+/// Stands for a platform that wraps keys by itself.
+#[derive(Clone, Copy, Debug)]
+pub struct FakeWrapper(pub u8);
+
+impl FakeWrapper {
+    /// Marks and masks the key.
+    #[must_use]
+    pub fn wrap(self, data_key: &DataKey) -> Vec<u8> {
+        let masked = data_key.as_bytes().iter().map(|byte| byte ^ self.0);
+        core::iter::once(self.0).chain(masked).collect()
+    }
+
+    /// Inverse of [`FakeWrapper::wrap`].
+    ///
+    /// # Errors
+    /// `wrong-key` for what another one wrapped.
+    pub fn unwrap(self, wrapped: &[u8]) -> Result<DataKey, Error> {
+        let wrong = || Error::new(ErrorCode::WrongKey, "wrapped by another key");
+        let (mark, masked) = wrapped.split_first().ok_or_else(wrong)?;
+        let mut bytes: [u8; 32] = masked.try_into().map_err(|_| wrong())?;
+        if *mark != self.0 {
+            return Err(wrong());
+        }
+        for byte in &mut bytes {
+            *byte ^= self.0;
+        }
+        Ok(DataKey::new(bytes))
+    }
+}
+
+/// Opens with a key of the host.
+///
+/// # Errors
+/// The opening's.
+pub fn open(host_key: [u8; 32], store: &mut dyn Store, ambient: &mut SeededAmbient) -> Opened {
+    let options = OpenOptions::new(KeySource::Host(DataKey::new(host_key)));
+    open_with(options, FakeWrapper(0), store, ambient)
+}
+
+/// Opens with any options.
+///
+/// # Errors
+/// The opening's.
+pub fn open_with(
+    options: OpenOptions,
+    wrapper: FakeWrapper,
+    store: &mut dyn Store,
+    ambient: &mut SeededAmbient,
+) -> Opened {
+    let mut opening = Opening::new(options);
+    let mut reply = OpenReply::Begin;
+    loop {
+        reply = match opening.step(reply, &ambient.tick()) {
+            OpenStep::NeedRead { keys } => match store.read(&keys) {
+                Ok(values) => OpenReply::Values(values),
+                Err(error) => OpenReply::Failed(error),
+            },
+            OpenStep::NeedKey { wrapped, .. } => match wrapper.unwrap(&wrapped) {
+                Ok(data_key) => OpenReply::DataKey(data_key),
+                Err(error) => OpenReply::Failed(error),
+            },
+            OpenStep::WrapKey { data_key } => OpenReply::Wrapped(wrapper.wrap(&data_key)),
+            OpenStep::Commit {
+                expected_head,
+                puts,
+                deletes,
+                strict,
+            } => match store.write(expected_head, &puts, &deletes, strict) {
+                Ok(Written::Committed) => OpenReply::Committed,
+                Ok(Written::Conflict) => OpenReply::Conflict,
+                Err(error) => OpenReply::Failed(error),
+            },
+            OpenStep::Done(result) => return result,
+        };
+    }
+}
