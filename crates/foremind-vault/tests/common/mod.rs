@@ -1,5 +1,6 @@
 //! A disk, a writer on it, and entries that use every form of change.
 #![allow(dead_code, reason = "each test file uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
 
 use std::collections::BTreeMap;
 
