@@ -1,6 +1,7 @@
 //! The document and the code agree, and what was stored once opens for ever.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on")]
+#![allow(clippy::panic, reason = "a test that cannot go on")]
 
 mod common;
 
