@@ -83,10 +83,10 @@ for (const kind of browsers) {
             const fill = () =>
               page.evaluate(() =>
                 kit.outcome(async () => {
-                  // Up to 64 MB in turns of 200 kB; each is a commit of its own.
-                  for (let number = 0; number < 320; number += 1) {
-                    const sentence = (at) => `Note ${number}.${at} says ${crypto.randomUUID()} ${crypto.randomUUID()}.`;
-                    const told = Array.from({ length: 70 }, (_, at) => sentence(at)).join('\n');
+                  // Up to 30 MB in turns of 150 kB that do not compress; each is a commit of its own.
+                  const words = () => Array.from({ length: 100 }, () => crypto.randomUUID()).join(' ');
+                  for (let number = 0; number < 200; number += 1) {
+                    const told = Array.from({ length: 40 }, (_, at) => `Note ${number}-${at} is on ${words()}.`).join('\n');
                     await memory.ingest(me, { thread: 'fill', turn: String(number), role: 'user', text: told });
                   }
                 }),

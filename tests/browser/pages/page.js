@@ -10,9 +10,9 @@ async function outcome(work) {
   }
 }
 
-/** Every database of this origin with its object stores, by the browser's own account. */
+/** The databases of memories on this origin, by the browser's own account. */
 async function databases() {
-  return (await indexedDB.databases()).map(({ name }) => name);
+  return (await indexedDB.databases()).map(({ name }) => name).filter((name) => name.startsWith('foremind:'));
 }
 
 const asked = (request) =>
