@@ -70,7 +70,6 @@ const WASM_OPT_FLAGS: [&str; 10] = [
 pub(crate) fn everything(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
     setup::rust(workspace)?;
     setup::npm_packages(workspace, "xtask")?;
-    setup::npm_packages(workspace, "pkg")?;
     model::ensure(workspace)?;
     let dist = workspace.folder(DIST)?;
     for module in &WEB_MODULES {
@@ -234,6 +233,7 @@ fn optimise(workspace: &Workspace, path: &Path) -> Result<(), Error> {
 
 /// Builds the TypeScript part of the package.
 fn npm_package(workspace: &Workspace) -> Result<(), Error> {
+    setup::npm_packages(workspace, "pkg")?;
     let dist = workspace.path(DIST);
     // The script writes down the hashes of the modules and of the model, so they are inputs too.
     let mut inputs = sources(&workspace.path("pkg"))?;

