@@ -1,0 +1,10 @@
+// What this package uses of the generated bindings of the core module.
+import type { CoreMemory, CoreOptions, CoreOpening as Opening } from './core.js';
+
+export default function init(): Promise<unknown>;
+export function initSync(input: { module: BufferSource | WebAssembly.Module }): unknown;
+export function __wbg_reset_state(): void;
+/** Every error of the core, mapped as any error is on its way out. */
+export function errors(): { code: string; message: string; fault: string }[];
+export const CoreOpening: { new (options: CoreOptions): Opening };
+export type { CoreMemory };

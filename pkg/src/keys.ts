@@ -1,0 +1,163 @@
+import { ForemindError } from './errors.js';
+
+/** Who keeps the secret that wraps a memory's data key. */
+export interface Keys {
+  /** 32 bytes of the host: the core wraps and unwraps by itself. */
+  readonly hostKey?: Uint8Array;
+  /** What the core asked for to open an existing memory: the host key, or the data key in the clear. */
+  unwrap(method: 'host' | 'external', wrapped: Uint8Array): Promise<Uint8Array>;
+  /** Wraps a new memory's data key. */
+  wrap(dataKey: Uint8Array): Promise<Uint8Array>;
+}
+
+/** Bytes of a host key, and of a data key. */
+export const KEY_BYTES = 32;
+
+/** The host's own 32 bytes. */
+export class HostKey implements Keys {
+  readonly hostKey: Uint8Array;
+
+  constructor(key: Uint8Array) {
+    this.hostKey = key.slice();
+  }
+
+  async unwrap(method: 'host' | 'external'): Promise<Uint8Array> {
+    if (method !== 'host') {
+      throw new ForemindError('wrong-key', 'this memory is kept under the device key; open it without `key`');
+    }
+    return this.hostKey;
+  }
+
+  async wrap(): Promise<Uint8Array> {
+    throw new ForemindError('internal', 'a host key is wrapped by the core; please report this');
+  }
+}
+
+const KEY_DATABASE = 'foremind-device-keys';
+const IV_BYTES = 12;
+const BLOB_VERSION = 1;
+
+/**
+ * A non-extractable AES-GCM key that only this browser profile can use, kept in IndexedDB, one for each
+ * memory. Protects copies of the database that leave the profile; not against the origin's own scripts.
+ *
+ * The wrapped form is one version byte, the 12-byte nonce, then ciphertext and tag (NIST SP 800-38D).
+ */
+export class DeviceKey implements Keys {
+  readonly #name: string;
+
+  constructor(name: string) {
+    if (typeof indexedDB === 'undefined' || !globalThis.crypto?.subtle) {
+      throw new ForemindError(
+        'unsupported',
+        'a device key needs IndexedDB and a secure context (https or localhost); serve the page securely, or pass `key`',
+      );
+    }
+    this.#name = name;
+  }
+
+  async unwrap(method: 'host' | 'external', wrapped: Uint8Array): Promise<Uint8Array> {
+    if (method !== 'external') {
+      throw new ForemindError('key-missing', 'this memory is kept under a key of the host; pass its 32 bytes as `key`');
+    }
+    const key = await this.#find();
+    if (!key) {
+      throw new ForemindError(
+        'key-missing',
+        'the device key of this memory is gone from the browser profile; what is stored cannot be read without it',
+      );
+    }
+    if (wrapped[0] !== BLOB_VERSION || wrapped.length <= 1 + IV_BYTES) {
+      throw new ForemindError('corrupt', 'the wrapped key of this memory is damaged');
+    }
+    const iv = wrapped.slice(1, 1 + IV_BYTES);
+    try {
+      const clear = await crypto.subtle.decrypt(this.#algorithm(iv), key, wrapped.slice(1 + IV_BYTES));
+      return new Uint8Array(clear);
+    } catch {
+      throw new ForemindError('wrong-key', 'the device key of this browser profile does not open this memory');
+    }
+  }
+
+  async wrap(dataKey: Uint8Array): Promise<Uint8Array> {
+    const key = (await this.#find()) ?? (await this.#create());
+    const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
+    const sealed = await crypto.subtle.encrypt(this.#algorithm(iv), key, new Uint8Array(dataKey));
+    return Uint8Array.of(BLOB_VERSION, ...iv, ...new Uint8Array(sealed));
+  }
+
+  /** The name is bound in, so that the key of one memory is not accepted as that of another. */
+  #algorithm(iv: Uint8Array<ArrayBuffer>): AesGcmParams {
+    return { name: 'AES-GCM', iv, additionalData: new TextEncoder().encode(`foremind device key 1 ${this.#name}`) };
+  }
+
+  async #find(): Promise<CryptoKey | undefined> {
+    return withKeyDatabase('readonly', (keys) => keys.get(this.#name));
+  }
+
+  /** Two tabs may race: the first to add wins, and both use what is stored. */
+  async #create(): Promise<CryptoKey> {
+    const fresh = await crypto.subtle.generateKey({ name: 'AES-GCM', length: 256 }, false, ['encrypt', 'decrypt']);
+    await withKeyDatabase('readwrite', (keys) => {
+      const present = keys.get(this.#name);
+      present.onsuccess = () => {
+        if (present.result !== undefined) return;
+        try {
+          keys.put(fresh, this.#name);
+        } catch {
+          // DataCloneError: this browser holds no CryptoKey. The transaction goes on without effect, and the
+          // look-up below finds nothing.
+        }
+      };
+      return present;
+    });
+    const stored = await this.#find();
+    if (!stored) throw new ForemindError('unsupported', 'this browser cannot store a device key (private mode?); pass `key`');
+    return stored;
+  }
+}
+
+/** Runs one transaction and closes the database again, so that nothing here ever blocks a deletion. */
+function withKeyDatabase(
+  mode: IDBTransactionMode,
+  work: (keys: IDBObjectStore) => IDBRequest<CryptoKey | undefined>,
+): Promise<CryptoKey | undefined> {
+  return new Promise((resolve, reject) => {
+    const fail = (error: unknown) => {
+      const name = error instanceof DOMException ? error.name : '';
+      reject(
+        name === 'QuotaExceededError'
+          ? new ForemindError('quota-exceeded', 'there is no room for the device key; free some space and try again')
+          : new ForemindError('storage-denied', 'the browser refuses to store the device key (private mode, or storage is blocked)'),
+      );
+    };
+    let open: IDBOpenDBRequest;
+    try {
+      open = indexedDB.open(KEY_DATABASE, 1);
+    } catch (error) {
+      fail(error);
+      return;
+    }
+    open.onupgradeneeded = () => open.result.createObjectStore('keys');
+    open.onerror = () => fail(open.error);
+    open.onblocked = () => fail(undefined);
+    open.onsuccess = () => {
+      const database = open.result;
+      try {
+        const transaction = database.transaction('keys', mode, { durability: 'strict' });
+        const request = work(transaction.objectStore('keys'));
+        transaction.oncomplete = () => {
+          database.close();
+          resolve(request.result);
+        };
+        transaction.onabort = () => {
+          database.close();
+          fail(transaction.error);
+        };
+      } catch (error) {
+        database.close();
+        fail(error);
+      }
+    };
+  });
+}

@@ -1,0 +1,224 @@
+import { aborted, closed } from './errors.js';
+import type { CoreRequest, CoreResponse } from './core.js';
+import type { Backend, MemoryEvent } from './session.js';
+import type {
+  BudgetOptions, CallOptions, Chain, Domain, Durability, ForgetTarget, Forgotten, Grade, Ingested, ListOptions, Listed,
+  MemoryEvents, MemoryRecord, Pending, Prompt, Readiness, RememberOptions, Remembered, Role, Scope, Stats, Status, Tier, Turn,
+} from './types.js';
+import {
+  budgetOf, given, idOf, invalid, limitOf, nameOf, oneOf, optionsOf, scopeOf, signalOf, targetOf, textOf, type Fields,
+} from './validate.js';
+
+const ROLES: readonly Role[] = ['user', 'assistant', 'tool'];
+const TIERS: readonly Tier[] = ['profile', 'store'];
+const GRADES: readonly Grade[] = ['modifier', 'circumstance', 'informer'];
+const STATUSES: readonly Status[] = ['current', 'superseded', 'retracted', 'expired', 'quarantined', 'erased'];
+const DOMAINS: readonly Domain[] = [
+  'allergy', 'medication', 'condition', 'procedure', 'pregnancy', 'disability', 'mental-health', 'diet', 'food',
+  'fitness', 'religion', 'culture', 'immigration', 'legal', 'policy', 'finance', 'job', 'licence', 'home', 'location',
+  'pets', 'dependant', 'devices', 'safety', 'goal', 'instruction', 'session', 'people', 'travel', 'study',
+  'appearance', 'hobby', 'general',
+];
+
+const role = (value: unknown, what: string) => oneOf(value, ROLES, what);
+const tier = (value: unknown, what: string) => oneOf(value, TIERS, what);
+
+/**
+ * One open memory: an isolated store of one owner. Every verb takes a scope first, may be given an
+ * `AbortSignal`, and rejects with a `ForemindError`; nothing throws synchronously.
+ */
+export class OpenMemory {
+  /** The name it was opened by. */
+  readonly name: string;
+  readonly #backend: Backend;
+  readonly #listeners = new Map<keyof MemoryEvents, Set<(detail: never) => void>>();
+  #isClosed = false;
+
+  /** @internal */
+  constructor(name: string, backend: Backend) {
+    this.name = name;
+    this.#backend = backend;
+    backend.onevent = (event) => this.#dispatch(event);
+  }
+
+  /** Whether this opening began the memory: nothing had been stored under its name. A host that expects an
+   * existing memory sees here that it was evicted or deleted. */
+  get created(): boolean {
+    return this.#backend.created;
+  }
+
+  /** How safe what is written is. */
+  get durability(): Durability {
+    return this.#backend.durability;
+  }
+
+  /** Resolves when the embedder is loaded. Rejects with `model-missing` or `model-invalid`, and the memory goes
+   * on by words alone. Nothing needs to wait for it. */
+  get ready(): Promise<Readiness> {
+    return this.#backend.ready;
+  }
+
+  /** Stores a text as a record (a long one as several). `text-empty`, `text-too-large`. */
+  async remember(scope: Scope, text: string, options?: RememberOptions): Promise<Remembered> {
+    const { role: by, thread, turn, tier: to, signal } = optionsOf(options, 'options');
+    return this.#call<Remembered>(signal, () => ({
+      verb: 'remember',
+      scope: scopeOf(scope),
+      text: textOf(text, 'text'),
+      ...given('role', by, role),
+      ...given('thread', thread, nameOf),
+      ...given('turn', turn, nameOf),
+      ...given('tier', to, tier),
+    }));
+  }
+
+  /** Takes what is worth keeping from a turn of a conversation. */
+  async ingest(scope: Scope, turn: Turn, options?: CallOptions): Promise<Ingested> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Ingested>(signal, () => {
+      if (typeof turn !== 'object' || turn === null) throw invalid('a turn must be an object with thread, turn, role and text');
+      return {
+        verb: 'ingest',
+        scope: scopeOf(scope),
+        thread: nameOf(turn.thread, 'thread'),
+        turn: nameOf(turn.turn, 'turn'),
+        role: role(turn.role, 'role'),
+        text: textOf(turn.text, 'text'),
+        ...given('status', turn.status, (value, what) => oneOf(value, ['ok', 'failed'] as const, what)),
+        ...given('mode', turn.mode, (value, what) => oneOf(value, ['on', 'off', 'incognito'] as const, what)),
+        ...given('finding', turn.finding, booleanOf),
+      };
+    });
+  }
+
+  /** What the model should know before it answers `query`: the profile, and what is relevant. */
+  async recall(scope: Scope, query: string, options?: BudgetOptions): Promise<Prompt> {
+    const { budgetTokens, signal } = optionsOf(options, 'options');
+    return this.#call<Prompt>(signal, () => ({
+      verb: 'recall',
+      scope: scopeOf(scope),
+      query: textOf(query, 'query'),
+      ...budgetOf(budgetTokens),
+    }));
+  }
+
+  /** The visible profile alone. Byte-stable until a write or `stableUntilMs`. */
+  async profile(scope: Scope, options?: BudgetOptions): Promise<Prompt> {
+    const { budgetTokens, signal } = optionsOf(options, 'options');
+    return this.#call<Prompt>(signal, () => ({ verb: 'profile', scope: scopeOf(scope), ...budgetOf(budgetTokens) }));
+  }
+
+  /** One record. `unknown-id` when the scope sees none of that id. */
+  async get(scope: Scope, id: string, options?: CallOptions): Promise<MemoryRecord> {
+    return (await this.#byId<{ record: MemoryRecord }>('get', scope, id, options)).record;
+  }
+
+  /** The records inside a scope, earliest told first. */
+  async list(scope: Scope, options?: ListOptions): Promise<Listed> {
+    const { tier: of, status, domain, limit, after, signal } = optionsOf(options, 'options');
+    return this.#call<Listed>(signal, () => ({
+      verb: 'list',
+      scope: scopeOf(scope),
+      ...given('tier', of, tier),
+      ...given('status', status, (value, what) => oneOf(value, STATUSES, what)),
+      ...given('domain', domain, (value, what) => oneOf(value, DOMAINS, what)),
+      ...limitOf(limit),
+      ...given('after', after, idOf),
+    }));
+  }
+
+  /** What a record replaced and what replaced it, earliest first. */
+  async history(scope: Scope, id: string, options?: CallOptions): Promise<Chain[]> {
+    return (await this.#byId<{ records: Chain[] }>('history', scope, id, options)).records;
+  }
+
+  /** The owner's own verdict on where a record belongs; nothing overrules it. */
+  async update(scope: Scope, id: string, change: { tier: Tier }, options?: CallOptions): Promise<MemoryRecord> {
+    const response = await this.#byId<{ record: MemoryRecord }>('update', scope, id, options, () => {
+      if (typeof change !== 'object' || change === null) throw invalid('the change must be an object with a tier');
+      return { tier: tier(change.tier, 'tier') };
+    });
+    return response.record;
+  }
+
+  /** The owner says that a record still holds. */
+  async confirm(scope: Scope, id: string, options?: CallOptions): Promise<MemoryRecord> {
+    return (await this.#byId<{ record: MemoryRecord }>('confirm', scope, id, options)).record;
+  }
+
+  /** Erases for good: a record, what a thread left, or all inside the scope. An id that is not there is
+   * `unknown-id`. */
+  async forget(scope: Scope, target: ForgetTarget, options?: CallOptions): Promise<Forgotten> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Forgotten>(signal, () => ({ verb: 'forget', scope: scopeOf(scope), target: targetOf(target) }));
+  }
+
+  /** Records in doubt, for a model of the host to judge. */
+  async pending(scope: Scope, options?: CallOptions): Promise<Pending> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Pending>(signal, () => ({ verb: 'pending', scope: scopeOf(scope) }));
+  }
+
+  /** The verdict of the host's own model on a record in doubt. */
+  async judge(scope: Scope, id: string, grade: Grade, options?: CallOptions): Promise<MemoryRecord> {
+    const response = await this.#byId<{ record: MemoryRecord }>('judge', scope, id, options, () => ({
+      grade: oneOf(grade, GRADES, 'grade'),
+    }));
+    return response.record;
+  }
+
+  /** Counts inside a scope. */
+  async stats(scope: Scope, options?: CallOptions): Promise<Stats> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Stats>(signal, () => ({ verb: 'stats', scope: scopeOf(scope) }));
+  }
+
+  /** Listens to an event; returns the way to stop. What a listener throws is reported, not passed on. */
+  on<Name extends keyof MemoryEvents>(name: Name, listener: (detail: MemoryEvents[Name]) => void): () => void {
+    if (typeof listener !== 'function') throw invalid('a listener must be a function');
+    const listeners = this.#listeners.get(name) ?? new Set();
+    this.#listeners.set(name, listeners);
+    listeners.add(listener);
+    return () => void listeners.delete(listener);
+  }
+
+  /** Ends everything that is under way and lets go of the store. Writes that had begun are finished first.
+   * Further calls reject with `closed`; closing again does nothing. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    await this.#backend.close();
+  }
+
+  #byId<T>(verb: string, scope: Scope, id: string, options: CallOptions | undefined, more: () => Fields = () => ({})): Promise<T> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<T>(signal, () => ({ verb, scope: scopeOf(scope), id: idOf(id), ...more() }));
+  }
+
+  async #call<T>(signal: unknown, request: () => CoreRequest): Promise<T> {
+    if (this.#isClosed) throw closed();
+    const checked = signalOf(signal);
+    const built = request();
+    if (checked?.aborted) throw aborted();
+    const { kind: _, ...response }: CoreResponse = await this.#backend.call(built, checked);
+    return response as T;
+  }
+
+  #dispatch(event: MemoryEvent): void {
+    for (const listener of this.#listeners.get(event.name) ?? []) {
+      try {
+        (listener as (detail: unknown) => void)(event.detail);
+      } catch (error) {
+        // As an event target would: the others are called, and the failure shows up where failures are seen.
+        queueMicrotask(() => {
+          throw error;
+        });
+      }
+    }
+  }
+}
+
+function booleanOf(value: unknown, what: string): boolean {
+  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false`);
+  return value;
+}

@@ -1,0 +1,4 @@
+// What every entry exports beside `Memory`.
+export { ERROR_CODES, ForemindError, type ErrorCode, type Fault } from './errors.js';
+export type { OpenMemory } from './memory.js';
+export type * from './types.js';

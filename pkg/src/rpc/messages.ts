@@ -1,0 +1,23 @@
+import type { BrowserOptions } from '../browser-parts.js';
+import type { CoreRequest, CoreResponse } from '../core.js';
+import type { PlainError } from '../errors.js';
+import type { MemoryEvent } from '../session.js';
+import type { Durability, Readiness } from '../types.js';
+
+/** From the page to its worker. */
+export type ToWorker =
+  | { type: 'open'; options: BrowserOptions; existing: boolean }
+  | { type: 'call'; id: number; request: CoreRequest }
+  | { type: 'abort'; id: number }
+  | { type: 'close' };
+
+/** From the worker to its page. */
+export type FromWorker =
+  | { type: 'opened'; created: boolean; durability: Durability }
+  | { type: 'refused'; error: PlainError }
+  | { type: 'ready'; readiness: Readiness }
+  | { type: 'not-ready'; error: PlainError }
+  | { type: 'answer'; id: number; response: CoreResponse }
+  | { type: 'failure'; id: number; error: PlainError }
+  | { type: 'event'; event: MemoryEvent }
+  | { type: 'closed' };

@@ -1,0 +1,218 @@
+import type { Core, CoreRequest, CoreResponse } from './core.js';
+import { drive, driveOpen, type Encoder, type Opened, type Outcome } from './driver.js';
+import { LoadedEmbedder, type EmbedderSource } from './embedder.js';
+import { ForemindError, closed } from './errors.js';
+import type { Keys } from './keys.js';
+import type { Store } from './stores/store.js';
+import type { Durability, MemoryEvents, Readiness } from './types.js';
+
+/** One event, as it crosses to the facade. */
+export type MemoryEvent = { [Name in keyof MemoryEvents]: { name: Name; detail: MemoryEvents[Name] } }[keyof MemoryEvents];
+
+/** What the facade talks to: a session in this realm, or one behind a worker. */
+export interface Backend {
+  readonly created: boolean;
+  durability: Durability;
+  readonly ready: Promise<Readiness>;
+  onevent?: (event: MemoryEvent) => void;
+  call(request: CoreRequest, signal: AbortSignal | undefined): Promise<CoreResponse>;
+  close(): Promise<void>;
+}
+
+export interface SessionParts {
+  core: Core;
+  store: Store;
+  keys: Keys;
+  /** Absent when no embedder is wanted. */
+  embedder?: EmbedderSource | undefined;
+}
+
+/** Verbs that write. They take turns, so that an instance never conflicts with itself. */
+const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'judge', 'backfill']);
+/** Records of one background step: short, so that calls in between do not wait long. */
+const BACKFILL_RECORDS = 8;
+
+/** One open memory in this realm. */
+export class Session implements Backend {
+  onevent?: (event: MemoryEvent) => void;
+  readonly ready: Promise<Readiness>;
+  readonly created: boolean;
+  durability: Durability;
+
+  readonly #parts: SessionParts;
+  readonly #closing = new AbortController();
+  readonly #pending = new Set<Promise<unknown>>();
+  readonly #encoder: Encoder = {};
+  #embedder: LoadedEmbedder | undefined;
+  #opened: Promise<Opened>;
+  #lastWrite: Promise<unknown> = Promise.resolve();
+  #announced: number;
+  #waking = false;
+  #wokenAgain = false;
+
+  private constructor(parts: SessionParts, opened: Opened, durability: Durability) {
+    this.#parts = parts;
+    this.#opened = Promise.resolve(opened);
+    this.#announced = opened.memory.generation;
+    this.created = opened.created;
+    this.durability = durability;
+    parts.store.onwake = () => void this.#wake();
+    parts.store.onlost = (message) => this.#emit({ name: 'lost', detail: { message } });
+    this.ready = this.#loadEmbedder();
+    // Whoever does not ask for `ready` is not to be ended by an unhandled rejection.
+    this.ready.catch(() => {});
+  }
+
+  /** `existing`: the memory is known to exist, see `driveOpen`. */
+  static async open(parts: SessionParts, existing = false, signal = new AbortController().signal): Promise<Session> {
+    try {
+      const opened = await driveOpen(parts.core, parts.store, parts.keys, existing, signal);
+      return new Session(parts, opened, await parts.store.durability());
+    } catch (error) {
+      await parts.store.close();
+      throw error;
+    }
+  }
+
+  async call(request: CoreRequest, signal?: AbortSignal): Promise<CoreResponse> {
+    if (this.#closing.signal.aborted) throw closed();
+    const stop = new AbortController();
+    const unlink = [link(signal, stop), link(this.#closing.signal, stop)];
+    const work = WRITERS.has(request.verb) ? this.#inTurn(() => this.#run(request, stop.signal)) : this.#run(request, stop.signal);
+    this.#pending.add(work);
+    try {
+      return (await work).response;
+    } finally {
+      this.#pending.delete(work);
+      for (const undo of unlink) undo();
+    }
+  }
+
+  async close(): Promise<void> {
+    if (this.#closing.signal.aborted) return;
+    this.#closing.abort(closed());
+    // A commit that has begun is awaited: what it reports to its caller stays true.
+    await Promise.allSettled([...this.#pending, this.ready]);
+    const opened = await this.#opened.catch(() => undefined);
+    if (opened && !opened.life.over) this.#parts.core.guard(opened.life, () => opened.memory.free());
+    this.#embedder?.close();
+    await this.#parts.store.close();
+  }
+
+  async #run(request: CoreRequest, signal: AbortSignal): Promise<Outcome> {
+    const { core, store } = this.#parts;
+    const opened = await this.#current();
+    const outcome = await drive(core, opened, store, this.#encoder, request, signal);
+    if (outcome.wrote) {
+      if (!opened.life.over) this.#announced = opened.memory.generation;
+      this.#emit({ name: 'changed', detail: { by: 'self' } });
+    }
+    return outcome;
+  }
+
+  /** The memory of the core's present life; opened again from the store when the life before ended in a trap. */
+  async #current(): Promise<Opened> {
+    for (;;) {
+      const seen = this.#opened;
+      const opened = await seen;
+      if (!opened.life.over) return opened;
+      if (this.#opened !== seen) continue;
+      // Calls that come meanwhile wait for the same opening. Should it fail, the next call tries once more.
+      const { core, store, keys } = this.#parts;
+      const again = driveOpen(core, store, keys, true, this.#closing.signal);
+      this.#opened = again;
+      again.catch(() => {
+        this.#opened = seen;
+      });
+    }
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lastWrite.then(work);
+    this.#lastWrite = turn.catch(() => {});
+    return turn;
+  }
+
+  async #loadEmbedder(): Promise<Readiness> {
+    const source = this.#parts.embedder;
+    if (!source) return { modelId: null };
+    const signal = this.#closing.signal;
+    // One turn of the loop, so that whoever opened can attach to progress before it begins.
+    await new Promise((resolve) => setTimeout(resolve));
+    try {
+      const embedder = await LoadedEmbedder.load(source, (detail) => this.#emit({ name: 'progress', detail }), signal);
+      if (signal.aborted) embedder.close();
+      signal.throwIfAborted();
+      this.#embedder = embedder;
+      Object.defineProperty(this.#encoder, 'encode', { get: () => embedder.encode, configurable: true });
+      void this.#backfill();
+      return { modelId: embedder.modelId };
+    } catch (error) {
+      if (signal.aborted) throw closed();
+      if (error instanceof ForemindError) throw error;
+      throw new ForemindError('model-invalid', 'the embedder could not be started; the memory works by words alone');
+    }
+  }
+
+  /** Encodes what was written before the embedder was there. Ends by itself, with `close()`, or on any failure:
+   * what is left is done at the next opening. */
+  async #backfill(): Promise<void> {
+    let done = 0;
+    try {
+      for (;;) {
+        const { encoded, remaining } = (await this.call({ verb: 'backfill', max: BACKFILL_RECORDS })) as unknown as {
+          encoded: number;
+          remaining: number;
+        };
+        done += encoded;
+        if (done > 0) {
+          this.#emit({ name: 'progress', detail: { phase: 'backfill', loaded: done, total: done + remaining } });
+        }
+        if (remaining === 0 || encoded === 0) return;
+        // Lets calls in that came meanwhile: encoding holds the thread.
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+    } catch {
+      // Lost, full, closed, or a trap: every call reports that to its own caller.
+    }
+  }
+
+  /** Another tab has written. Wakes that come during a refresh are answered by one more. */
+  async #wake(): Promise<void> {
+    if (this.#waking) {
+      this.#wokenAgain = true;
+      return;
+    }
+    this.#waking = true;
+    try {
+      do {
+        this.#wokenAgain = false;
+        await this.call({ verb: 'refresh' });
+        const { memory, life } = await this.#opened;
+        const generation = life.over ? this.#announced : memory.generation;
+        if (generation !== this.#announced) {
+          this.#announced = generation;
+          this.#emit({ name: 'changed', detail: { by: 'other' } });
+        }
+      } while (this.#wokenAgain);
+    } catch {
+      // The next call meets the same failure and reports it.
+    } finally {
+      this.#waking = false;
+    }
+  }
+
+  #emit(event: MemoryEvent): void {
+    if (this.#closing.signal.aborted) return;
+    this.onevent?.(event);
+  }
+}
+
+/** Aborts `stop` with `signal`, and gives the way to undo that. */
+function link(signal: AbortSignal | undefined, stop: AbortController): () => void {
+  if (!signal) return () => {};
+  const abort = () => stop.abort(signal.reason);
+  if (signal.aborted) abort();
+  signal.addEventListener('abort', abort, { once: true });
+  return () => signal.removeEventListener('abort', abort);
+}

@@ -1,0 +1,31 @@
+import type { Batch, Value } from '../core.js';
+import type { Durability } from '../types.js';
+import { headMatches, type Store } from './store.js';
+
+/** Keeps everything in a map that several instances may share, as tabs share a database. Gone with the process. */
+export class MemoryStore implements Store {
+  onwake?: () => void;
+  readonly #values: Map<string, Uint8Array>;
+
+  constructor(values: Map<string, Uint8Array> = new Map()) {
+    this.#values = values;
+  }
+
+  async read(keys: string[]): Promise<Value[]> {
+    return keys.map((key) => this.#values.get(key)?.slice());
+  }
+
+  async commit(batch: Batch): Promise<boolean> {
+    if (!headMatches(this.#values.get('head'), batch.expectedHead)) return false;
+    if (!batch.expectedHead && this.#values.has('key')) return false;
+    for (const key of batch.deletes) this.#values.delete(key);
+    for (const [key, value] of batch.puts) this.#values.set(key, value.slice());
+    return true;
+  }
+
+  async durability(): Promise<Durability> {
+    return 'volatile';
+  }
+
+  async close(): Promise<void> {}
+}

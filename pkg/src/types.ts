@@ -1,0 +1,320 @@
+/** What a statement does to answers. */
+export type Grade = 'modifier' | 'circumstance' | 'informer';
+/** Where a record lives: in the profile (shown before the question), or in the store (retrieved on demand). */
+export type Tier = 'profile' | 'store';
+export type Layer = 'episode' | 'fact' | 'belief' | 'procedure' | 'answer';
+/** Where a record is in its life. `erased` is a tombstone without content and is final. */
+export type Status = 'current' | 'superseded' | 'retracted' | 'expired' | 'quarantined' | 'erased';
+/** Whom a statement is about. A dependant (a child, a pet) counts as the owner. */
+export type Subject = 'owner' | 'dependant' | 'other' | 'none';
+/** How bad a wrong answer would be. */
+export type Severity = 'mild' | 'moderate' | 'severe';
+/** Which stage of the router decided. Nothing overrules `owner`. */
+export type Stage = 'lexical' | 'semantic' | 'judge' | 'owner';
+export type Judgement = 'settled' | 'pending' | 'unrouted';
+export type Role = 'user' | 'assistant' | 'tool';
+/** What a statement is about, and what a question asks about. */
+export type Domain =
+  | 'allergy' | 'medication' | 'condition' | 'procedure' | 'pregnancy' | 'disability' | 'mental-health'
+  | 'diet' | 'food' | 'fitness' | 'religion' | 'culture' | 'immigration' | 'legal' | 'policy' | 'finance'
+  | 'job' | 'licence' | 'home' | 'location' | 'pets' | 'dependant' | 'devices' | 'safety' | 'goal'
+  | 'instruction' | 'session' | 'people' | 'travel' | 'study' | 'appearance' | 'hobby' | 'general';
+
+/**
+ * Whose and where. Mandatory on every verb, and a predicate inside the core also for access by id. Each
+ * part is 1 to 128 characters of `A-Z a-z 0-9 . _ ~ -` that start with a letter or digit.
+ */
+export interface Scope {
+  user: string;
+  project?: string;
+  thread?: string;
+  agent?: string;
+}
+
+/** How long a record counts. */
+export type Ttl =
+  | { kind: 'permanent' }
+  | { kind: 'until-changed' }
+  | { kind: 'dated'; untilMs: number }
+  | { kind: 'session'; untilMs: number };
+
+/** One signal that fired, or one trap that held a signal back. */
+export interface Reason {
+  /** A stable kebab-case name such as `dietary-word`. */
+  signal: string;
+  /** The words that matched, as they stand in the statement; may be empty. */
+  matched: string;
+  /** 0 to 1; 0 for a trap. */
+  weight: number;
+}
+
+/** The router's verdict on one statement. */
+export interface Route {
+  grade: Grade;
+  tier: Tier;
+  /** Rank among circumstances, 0 to 1. */
+  priority: number;
+  severity: Severity;
+  domain: Domain;
+  /** Domains of question whose answer it may change. */
+  affects: Domain[];
+  ttl: Ttl;
+  /** Score of the deciding stage, 0 to 1. */
+  score: number;
+  /** Strongest first. */
+  reasons: Reason[];
+  stage: Stage;
+  judgement: Judgement;
+}
+
+/** When a record was told and when its content holds. Times are Unix milliseconds. */
+export interface Times {
+  toldMs: number;
+  /** The teller's offset from UTC at that time, minutes, east positive. */
+  utcOffsetMin: number;
+  validFromMs?: number;
+  validToMs?: number;
+}
+
+export interface Provenance {
+  role: Role;
+  thread?: string;
+  turn?: string;
+  /** Position of the statement in its turn, from 0. */
+  statement: number;
+}
+
+export interface Supersedes {
+  id: string;
+  kind: 'changed' | 'corrected' | 'merged';
+  why: string;
+}
+
+export interface Evidence {
+  id: string;
+  /** The exact words of the source that support the record. */
+  quote: string;
+}
+
+/** The unit of memory. Named so that it does not hide TypeScript's own `Record`. */
+export interface MemoryRecord {
+  /** A ULID; ids sort by the time of telling. */
+  id: string;
+  scope: Scope;
+  text: string;
+  layer: Layer;
+  route: Route;
+  subject: Subject;
+  attribute?: string;
+  value?: string;
+  times: Times;
+  status: Status;
+  supersedes: Supersedes[];
+  evidence: Evidence[];
+  provenance: Provenance;
+  confirmedMs?: number;
+  /** How often it was told; at least 1. */
+  proofCount: number;
+}
+
+/** Options that every verb takes. */
+export interface CallOptions {
+  /** Gives up the call. Until the write has begun nothing is changed and the call rejects with `aborted`. */
+  signal?: AbortSignal;
+}
+
+export interface RememberOptions extends CallOptions {
+  /** Who said it; `user` when left out. */
+  role?: Role;
+  thread?: string;
+  turn?: string;
+  /** The owner's own choice of tier, which the router does not overrule. */
+  tier?: Tier;
+}
+
+/** One turn of a conversation. The same `(thread, turn)` given twice returns the first result. */
+export interface Turn {
+  thread: string;
+  turn: string;
+  role: Role;
+  /** At most 256 KiB of UTF-8. */
+  text: string;
+  /** A turn that failed leaves nothing behind. */
+  status?: 'ok' | 'failed';
+  /** `off` and `incognito` store nothing. */
+  mode?: 'on' | 'off' | 'incognito';
+  /** Marks an assistant's turn as a finding that is worth keeping; without it only user turns are. */
+  finding?: boolean;
+}
+
+export interface BudgetOptions extends CallOptions {
+  /** Hard limit on the rendered prompt, frame and headings included; 1 to 1,000,000, 512 when left out. */
+  budgetTokens?: number;
+}
+
+export interface ListOptions extends CallOptions {
+  tier?: Tier;
+  status?: Status;
+  domain?: Domain;
+  /** 1 to 1,000; 100 when left out. */
+  limit?: number;
+  /** Continues after this id. */
+  after?: string;
+}
+
+/** What `forget` reaches: one record, all that one thread left, or everything inside the scope. */
+export type ForgetTarget = { id: string } | { thread: string } | 'scope';
+
+export interface Shown {
+  record: MemoryRecord;
+  /** The line as it stands in the prompt. */
+  line: string;
+  tokens: number;
+  /** Why it is shown, for a person to read. */
+  why: string[];
+}
+
+/** A record that found no room. */
+export interface Dropped {
+  id: string;
+  section: 'profile' | 'context';
+  /** What its line would have cost. */
+  tokens: number;
+  /** What it lacked: tokens, a place among the section's items, or one among the items of its domain. */
+  reason: 'tokens' | 'items' | 'domain';
+}
+
+/** What `recall` and `profile` return; `profile` has no context. */
+export interface Prompt {
+  /** The framed text for the model; empty when there is nothing to show. */
+  prompt: string;
+  /** Estimated tokens of `prompt`; never more than `budgetTokens`. */
+  tokens: number;
+  budgetTokens: number;
+  /** In the order shown. */
+  profile: Shown[];
+  /** Best first. */
+  context: Shown[];
+  dropped: Dropped[];
+  /** True when the search went by words only, since no embedder was ready or the records have no vectors yet. */
+  lexicalOnly: boolean;
+  /** What the query asks about, strongest first; empty when that is uncertain. */
+  domains: Domain[];
+  /** Until when the profile section stays the same without a write, Unix milliseconds; absent: for good. */
+  stableUntilMs?: number;
+}
+
+/** What became of one statement. */
+export interface Noted {
+  /** The record that holds it now. */
+  record: MemoryRecord;
+  /** `merged`: the same words were known. `repeated`: the turn had been ingested before. */
+  outcome: 'added' | 'merged' | 'repeated';
+}
+
+export interface Remembered {
+  /** One for each statement, in order. */
+  records: Noted[];
+}
+
+export interface Ingested {
+  /** One for each statement that was kept, in order. */
+  records: Noted[];
+  /** Whether the turn had been ingested before; nothing was written then. */
+  repeated: boolean;
+  /** Why the turn was not looked at, if it was not. */
+  ignored?: 'mode' | 'status' | 'role';
+}
+
+export interface Listed {
+  /** Earliest told first. */
+  records: MemoryRecord[];
+  /** Pass as `after` for the next page; absent on the last. */
+  next?: string;
+}
+
+/** A record in a chain of replacements. */
+export interface Chain {
+  record: MemoryRecord;
+  /** Ids of what replaced it. */
+  supersededBy: string[];
+}
+
+export interface Forgotten {
+  /** How many records were erased. */
+  erased: number;
+}
+
+export interface Pending {
+  /** Latest told first, at most 256. */
+  records: MemoryRecord[];
+  /** How many wait, those outside of the list included. */
+  waiting: number;
+}
+
+/** Counts inside a scope. */
+export interface Stats {
+  /** Of any status, erased ones left out. */
+  records: number;
+  current: number;
+  profile: number;
+  store: number;
+  pending: number;
+  unrouted: number;
+  withoutVector: number;
+  textBytes: number;
+}
+
+/** How safe what is written is: `persistent` (the host promised to keep it), `best-effort` (a browser under
+ * storage pressure may evict the whole origin), `volatile` (gone with the process). */
+export type Durability = 'persistent' | 'best-effort' | 'volatile';
+
+/** Where the embedder's model is: a URL, a file path (node), its bytes, or `false` for none. */
+export type ModelSource = string | URL | Uint8Array | false | PinnedModel;
+
+/** A model of your own, held to a hash. */
+export interface PinnedModel {
+  url: string | URL;
+  /** SHA-256 of the file, 64 lower-case hexadecimal digits. */
+  sha256: string;
+}
+
+export interface OpenOptions {
+  /** Names the memory: one isolated store of one owner. Same form as the parts of a scope. */
+  name: string;
+  /** 32 bytes that wrap the memory's data key. Required in node. In a browser a non-extractable device key
+   * takes its place when this is left out. The bytes are copied; they may be zeroed after `open`. */
+  key?: Uint8Array;
+  /** The model beside the package when left out. */
+  model?: ModelSource;
+  /** `memory` keeps everything in this process's memory only. */
+  storage?: 'default' | 'memory';
+  /** Node only: the folder that holds memories, a folder each. When left out, the user's data folder of the
+   * platform. */
+  directory?: string;
+  /** Gives up the opening. */
+  signal?: AbortSignal;
+}
+
+export interface Readiness {
+  /** The model whose vectors are in use; null when `model: false` was asked for. */
+  modelId: string | null;
+}
+
+export interface Progress {
+  /** `model`: bytes of the model file read. `backfill`: records that got their vector since the embedder came. */
+  phase: 'model' | 'backfill';
+  loaded: number;
+  /** 0 when it is not known. */
+  total: number;
+}
+
+export interface MemoryEvents {
+  progress: Progress;
+  /** Something was written: by this instance, or by another tab. */
+  changed: { by: 'self' | 'other' };
+  /** `memory.durability` has a new value. */
+  durability: Durability;
+  /** The store went away under the memory; every further call rejects with `storage-lost`. */
+  lost: { message: string };
+}

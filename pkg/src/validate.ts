@@ -1,0 +1,148 @@
+import { KEY_BYTES } from './keys.js';
+import { ForemindError } from './errors.js';
+import type { ForgetTarget, ModelSource, OpenOptions, Scope } from './types.js';
+
+const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
+const BUDGET_TOKENS_MAX = 1_000_000;
+const LIMIT_MAX = 1_000;
+
+/** Fields of a request under construction: what is absent stays absent, since the core refuses `undefined`. */
+export type Fields = { [field: string]: unknown };
+
+export function invalid(message: string): ForemindError {
+  return new ForemindError('invalid-argument', message);
+}
+
+/** An options argument: absent, or an object. */
+export function optionsOf<T extends object>(options: T | undefined, what: string): Partial<T> {
+  if (options === undefined) return {};
+  if (typeof options !== 'object' || options === null || Array.isArray(options)) throw invalid(`${what} must be an object`);
+  return options;
+}
+
+export function nameOf(value: unknown, what: string): string {
+  if (typeof value !== 'string' || !NAME.test(value)) {
+    throw invalid(`${what} must be 1 to 128 characters of A-Z a-z 0-9 . _ ~ - that start with a letter or digit`);
+  }
+  return value;
+}
+
+export function scopeOf(value: unknown): Scope {
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw invalid("the first argument must be a scope such as { user: 'ada' }");
+  }
+  const given = value as { [part: string]: unknown };
+  const unknown = Object.keys(given).find((part) => !['user', 'project', 'thread', 'agent'].includes(part));
+  if (unknown !== undefined) throw invalid('a scope has the parts user, project, thread and agent, and no others');
+  const scope: Scope = { user: nameOf(given['user'], 'scope.user') };
+  for (const part of ['project', 'thread', 'agent'] as const) {
+    if (given[part] !== undefined) scope[part] = nameOf(given[part], `scope.${part}`);
+  }
+  return scope;
+}
+
+/** Text as it may cross into the core: UTF-16 with a lone surrogate has no UTF-8 form. Size and content are
+ * the guard's to judge. */
+export function textOf(value: unknown, what: string): string {
+  if (typeof value !== 'string') throw invalid(`${what} must be a string`);
+  if (!isWellFormed(value)) throw invalid(`${what} has a lone surrogate; it was cut in the middle of a character`);
+  return value;
+}
+
+/** `String.prototype.isWellFormed` where there is one (ES2024). */
+function isWellFormed(text: string): boolean {
+  const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
+  if (native) return native.call(text);
+  // With the `u` flag a pair is one character, so the class meets lone surrogates only.
+  return !/[\ud800-\udfff]/u.test(text);
+}
+
+export function idOf(value: unknown, what = 'the id'): string {
+  if (typeof value !== 'string' || !/^[0-9A-HJKMNP-TV-Za-hjkmnp-tv-z]{26}$/.test(value)) {
+    throw invalid(`${what} must be a record id: 26 characters of Crockford base32`);
+  }
+  return value;
+}
+
+export function oneOf<T extends string>(value: unknown, allowed: readonly T[], what: string): T {
+  if (!allowed.includes(value as T)) throw invalid(`${what} must be one of ${allowed.join(', ')}`);
+  return value as T;
+}
+
+export function wholeOf(value: unknown, max: number, what: string): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < 1 || value > max) {
+    throw invalid(`${what} must be a whole number from 1 to ${max}`);
+  }
+  return value;
+}
+
+export function budgetOf(value: unknown): Fields {
+  return value === undefined ? {} : { budgetTokens: wholeOf(value, BUDGET_TOKENS_MAX, 'budgetTokens') };
+}
+
+export function limitOf(value: unknown): Fields {
+  return value === undefined ? {} : { limit: wholeOf(value, LIMIT_MAX, 'limit') };
+}
+
+/** `{ [field]: check(value) }`, or nothing when there is no value. */
+export function given<T>(field: string, value: unknown, check: (value: unknown, what: string) => T): Fields {
+  return value === undefined ? {} : { [field]: check(value, field) };
+}
+
+export function signalOf(value: unknown): AbortSignal | undefined {
+  if (value === undefined) return undefined;
+  if (typeof value !== 'object' || value === null || typeof (value as AbortSignal).addEventListener !== 'function' || typeof (value as AbortSignal).aborted !== 'boolean') {
+    throw invalid('signal must be an AbortSignal');
+  }
+  return value as AbortSignal;
+}
+
+export function targetOf(value: unknown): ForgetTarget {
+  if (value === 'scope') return value;
+  if (typeof value === 'object' && value !== null) {
+    const target = value as { id?: unknown; thread?: unknown };
+    const named = Object.keys(target);
+    if (named.length === 1 && named[0] === 'id') return { id: idOf(target.id) };
+    if (named.length === 1 && named[0] === 'thread') return { thread: nameOf(target.thread, 'thread') };
+  }
+  throw invalid("what to forget must be { id }, { thread } or 'scope'");
+}
+
+/** Checked options of `Memory.open`. */
+export interface CheckedOptions {
+  name: string;
+  key?: Uint8Array;
+  model?: ModelSource;
+  storage: 'default' | 'memory';
+  directory?: string;
+  signal?: AbortSignal;
+}
+
+export function openOptionsOf(options: unknown): CheckedOptions {
+  if (typeof options !== 'object' || options === null) throw invalid("Memory.open takes an object such as { name: 'ada' }");
+  const { name, key, model, storage, directory, signal } = options as Partial<OpenOptions>;
+  const checked: CheckedOptions = { name: nameOf(name, 'name'), storage: 'default' };
+  if (storage !== undefined) checked.storage = oneOf(storage, ['default', 'memory'] as const, 'storage');
+  if (key !== undefined) {
+    if (!(key instanceof Uint8Array) || key.length !== KEY_BYTES) throw invalid(`key must be a Uint8Array of ${KEY_BYTES} bytes`);
+    checked.key = key;
+  }
+  if (model !== undefined) checked.model = modelOf(model);
+  if (directory !== undefined) {
+    if (typeof directory !== 'string' || directory === '') throw invalid('directory must be a path');
+    checked.directory = directory;
+  }
+  const checkedSignal = signalOf(signal);
+  if (checkedSignal) checked.signal = checkedSignal;
+  return checked;
+}
+
+function modelOf(model: unknown): ModelSource {
+  if (model === false || model instanceof Uint8Array || model instanceof URL || (typeof model === 'string' && model !== '')) return model;
+  if (typeof model === 'object' && model !== null) {
+    const { url, sha256 } = model as { url?: unknown; sha256?: unknown };
+    const isPlace = url instanceof URL || (typeof url === 'string' && url !== '');
+    if (isPlace && typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)) return { url, sha256 };
+  }
+  throw invalid('model must be a URL, a path, a Uint8Array, { url, sha256 } or false');
+}
