@@ -1,1 +1,183 @@
-//! The core as a wasm module for JavaScript hosts.
+//! The core as a wasm module for JavaScript hosts: the machines of `foremind-memory`, with their steps and
+//! replies as plain objects and their bytes as `Uint8Array`.
+//!
+//! Nothing here waits, reads or writes: the npm package's driver moves the bytes. Every error leaves as
+//! `{ code, message }`, made in one place; anything else that is thrown is a trap, after which the instance
+//! must not be called again.
+
+mod border;
+mod wire;
+
+use std::collections::BTreeMap;
+
+use foremind_memory::{Memory, Op, OpenStep, Opening};
+use foremind_types::{Error, ErrorCode};
+use wasm_bindgen::prelude::*;
+
+use crate::border::{ambient, receive, refuse, send};
+use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut};
+
+/// Shows panics in the console.
+#[cfg(feature = "development")]
+#[wasm_bindgen(start)]
+pub fn show_panics() {
+    console_error_panic_hook::set_once();
+}
+
+/// Every error that the core can give, as `{ code, message, fault }[]`, mapped as any error is on its way out.
+///
+/// # Errors
+/// None: the signature is that of every border function.
+#[wasm_bindgen]
+pub fn errors() -> Result<JsValue, JsValue> {
+    let all: Vec<_> = ErrorCode::ALL
+        .iter()
+        .map(|code| wire::ErrorRow::new(*code))
+        .collect();
+    send(&all)
+}
+
+/// Throws the error of a code: what a test of the border calls for each row of [`errors`].
+///
+/// # Errors
+/// Always: the error of that code, or `invalid-argument` when there is none.
+#[wasm_bindgen(js_name = throwError)]
+pub fn throw_error(code: &str) -> Result<(), JsValue> {
+    let known = ErrorCode::ALL.iter().find(|known| known.as_str() == code);
+    Err(refuse(&match known {
+        Some(code) => Error::new(*code, code.as_str()),
+        None => Error::new(ErrorCode::InvalidArgument, "no such error code"),
+    }))
+}
+
+/// Opens a memory, or makes one where there is none. One for each opening.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct CoreOpening {
+    opening: Opening,
+    opened: Option<Memory>,
+}
+
+#[wasm_bindgen]
+impl CoreOpening {
+    /// Takes `{ wrap: 'host', key: Uint8Array(32), create } | { wrap: 'external', create }`.
+    ///
+    /// # Errors
+    /// `invalid-argument`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(options: JsValue) -> Result<CoreOpening, JsValue> {
+        let options: CoreOptions = receive(options, "the options")?;
+        let options = options.into_open().map_err(|error| refuse(&error))?;
+        Ok(Self {
+            opening: Opening::new(options),
+            opened: None,
+        })
+    }
+
+    /// Says what is needed next; `reply` answers the step before, `{ kind: 'begin' }` at first. After
+    /// `{ kind: 'opened' }` the memory is there to be taken.
+    ///
+    /// # Errors
+    /// `invalid-argument` when an argument has another shape; how the opening ended is a step.
+    pub fn step(
+        &mut self,
+        reply: JsValue,
+        now_ms: f64,
+        utc_offset_min: f64,
+        entropy: &[u8],
+    ) -> Result<JsValue, JsValue> {
+        let at = ambient(now_ms, utc_offset_min, entropy)?;
+        let reply: OpenReplyIn = receive(reply, "the reply")?;
+        let reply = reply.into_reply().map_err(|error| refuse(&error))?;
+        let step = match self.opening.step(reply, &at) {
+            OpenStep::Done(Ok(memory)) => {
+                self.opened = Some(memory);
+                OpenStepOut::Opened {}
+            }
+            step => OpenStepOut::from(step),
+        };
+        send(&step)
+    }
+
+    /// The memory, once.
+    ///
+    /// # Errors
+    /// `internal` before `opened`, and when it was taken already.
+    pub fn take(&mut self) -> Result<CoreMemory, JsValue> {
+        match self.opened.take() {
+            Some(memory) => Ok(CoreMemory {
+                memory,
+                ops: BTreeMap::new(),
+                next_op: 0,
+            }),
+            None => Err(refuse(&Error::new(
+                ErrorCode::Internal,
+                "there is no opened memory to take",
+            ))),
+        }
+    }
+}
+
+/// One open memory and its operations under way.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct CoreMemory {
+    memory: Memory,
+    ops: BTreeMap<u32, Op>,
+    next_op: u32,
+}
+
+#[wasm_bindgen]
+impl CoreMemory {
+    /// Starts an operation; its number is for `step` and `dropOp`.
+    ///
+    /// # Errors
+    /// `invalid-argument` when the request is none.
+    pub fn begin(&mut self, request: JsValue) -> Result<u32, JsValue> {
+        let request = receive(request, "the request")?;
+        let number = self.next_op;
+        self.next_op = self.next_op.wrapping_add(1);
+        self.ops.insert(number, self.memory.begin(request));
+        Ok(number)
+    }
+
+    /// Says what an operation needs next; `reply` answers the step before, `{ kind: 'begin' }` at first.
+    ///
+    /// # Errors
+    /// `invalid-argument` when an argument has another shape; how the operation ended is a step.
+    pub fn step(
+        &mut self,
+        op: u32,
+        reply: JsValue,
+        now_ms: f64,
+        utc_offset_min: f64,
+        entropy: &[u8],
+    ) -> Result<JsValue, JsValue> {
+        let at = ambient(now_ms, utc_offset_min, entropy)?;
+        let reply: ReplyIn = receive(reply, "the reply")?;
+        let Some(op) = self.ops.get_mut(&op) else {
+            let error = Error::new(ErrorCode::Internal, "there is no such operation");
+            return Err(refuse(&error));
+        };
+        send(&StepOut::from(self.memory.step(op, reply.into(), &at)))
+    }
+
+    /// Forgets an operation, finished or not. A commit under way must have been answered first.
+    #[wasm_bindgen(js_name = dropOp)]
+    pub fn drop_op(&mut self, op: u32) {
+        self.ops.remove(&op);
+    }
+
+    /// How many commits led to what this memory knows.
+    #[wasm_bindgen(getter)]
+    #[allow(clippy::cast_precision_loss, reason = "2^53 commits are out of reach")]
+    pub fn generation(&self) -> f64 {
+        self.memory.generation() as f64
+    }
+
+    /// Which memory this is: 32 hexadecimal digits.
+    #[wasm_bindgen(getter, js_name = memoryId)]
+    pub fn memory_id(&self) -> String {
+        self.memory.memory_id().to_string()
+    }
+}
