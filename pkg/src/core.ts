@@ -21,7 +21,7 @@ export type OpenStep =
   | ReadStep
   | CommitStep
   | FailedStep
-  | { kind: 'need-key'; method: 'host' | 'external'; wrapped: Uint8Array }
+  | { kind: 'need-key'; wrapped: Uint8Array }
   | { kind: 'wrap-key'; dataKey: Uint8Array }
   | { kind: 'opened' };
 
@@ -58,10 +58,12 @@ export interface Embedding {
 export type CoreRequest = { verb: string; [field: string]: unknown };
 export type CoreResponse = { kind: string; [field: string]: unknown };
 
-/** How a new memory's data key is wrapped: by 32 bytes of the host, or outside of the core. */
 export interface CoreOptions {
+  /** Whether 32 bytes of the host wrap the data key, inside of the core, or something outside of it does. */
   wrap: 'host' | 'external';
   key?: Uint8Array;
+  /** Whether a memory is made where there is none. */
+  create: boolean;
 }
 
 /** The opening machine of one memory. */

@@ -29,20 +29,26 @@ export async function driveOpen(
   signal: AbortSignal,
 ): Promise<Opened> {
   const life = core.life;
-  const options: CoreOptions = keys.hostKey ? { wrap: 'host', key: keys.hostKey } : { wrap: 'external' };
+  const options: CoreOptions = keys.hostKey
+    ? { wrap: 'host', key: keys.hostKey, create: !existing }
+    : { wrap: 'external', create: !existing };
   const opening = core.open(options);
   let created = false;
+  let secret: Uint8Array | undefined;
   try {
     let reply: OpenReply = { kind: 'begin' };
     for (;;) {
       throwIfAborted(signal);
       const step = core.guard(life, () => opening.step(reply, ...ambient()));
+      secret?.fill(0);
+      secret = undefined;
       switch (step.kind) {
         case 'read':
           reply = await life.whileAlive(attempt(async () => ({ kind: 'values', values: await store.read(step.keys) })));
           break;
         case 'need-key':
-          reply = await life.whileAlive(attempt(async () => ({ kind: 'key', key: await keys.unwrap(step.method, step.wrapped) })));
+          reply = await life.whileAlive(attempt(async () => ({ kind: 'key', key: await keys.unwrap(step.wrapped) })));
+          secret = reply.kind === 'key' ? reply.key : undefined;
           break;
         case 'wrap-key':
           reply = await life.whileAlive(attempt(async () => ({ kind: 'wrapped', wrapped: await keys.wrap(step.dataKey) })));
@@ -50,7 +56,6 @@ export async function driveOpen(
           break;
         case 'commit': {
           const isNew = step.expectedHead === undefined;
-          if (isNew && existing) throw lost();
           reply = await life.whileAlive(attempt(async () => ({ kind: (await store.commit(step)) ? 'committed' : 'conflict' })));
           if (isNew && reply.kind === 'committed') created = true;
           break;

@@ -59,9 +59,9 @@ export function isErrorCode(code: unknown): code is ErrorCode {
   return typeof code === 'string' && Object.hasOwn(FAULTS, code);
 }
 
-/** @internal Whether a value is an error that the core made on purpose. Anything else thrown is a trap. */
+/** @internal Whether a thrown value is an error that a module made on purpose. Anything else is a trap. */
 export function isPlainError(value: unknown): value is PlainError {
-  if (typeof value !== 'object' || value === null || value instanceof Error) return false;
+  if (typeof value !== 'object' || value === null) return false;
   const { code, message } = value as Partial<PlainError>;
   return isErrorCode(code) && typeof message === 'string';
 }
@@ -73,7 +73,7 @@ export function fromPlain(error: PlainError): ForemindError {
 
 /** @internal Foreign messages may quote what they failed on, so none passes: only the class name does. */
 export function toPlain(error: unknown): PlainError {
-  if (error instanceof ForemindError || isPlainError(error)) return { code: error.code, message: error.message };
+  if (isPlainError(error)) return { code: error.code, message: error.message };
   const kind = error instanceof Error ? error.name : typeof error;
   return { code: 'internal', message: `an unexpected ${kind} stopped the call; try it again, and report it if it stays` };
 }

@@ -4,9 +4,9 @@ import { ForemindError } from './errors.js';
 export interface Keys {
   /** 32 bytes of the host: the core wraps and unwraps by itself. */
   readonly hostKey?: Uint8Array;
-  /** What the core asked for to open an existing memory: the host key, or the data key in the clear. */
-  unwrap(method: 'host' | 'external', wrapped: Uint8Array): Promise<Uint8Array>;
-  /** Wraps a new memory's data key. */
+  /** The data key in the clear. Asked for only without a `hostKey`. */
+  unwrap(wrapped: Uint8Array): Promise<Uint8Array>;
+  /** Wraps a new memory's data key. Asked for only without a `hostKey`. */
   wrap(dataKey: Uint8Array): Promise<Uint8Array>;
 }
 
@@ -21,15 +21,12 @@ export class HostKey implements Keys {
     this.hostKey = key.slice();
   }
 
-  async unwrap(method: 'host' | 'external'): Promise<Uint8Array> {
-    if (method !== 'host') {
-      throw new ForemindError('wrong-key', 'this memory is kept under the device key; open it without `key`');
-    }
-    return this.hostKey;
+  async unwrap(): Promise<Uint8Array> {
+    throw new ForemindError('internal', 'a host key is used by the core; please report this');
   }
 
   async wrap(): Promise<Uint8Array> {
-    throw new ForemindError('internal', 'a host key is wrapped by the core; please report this');
+    throw new ForemindError('internal', 'a host key is used by the core; please report this');
   }
 }
 
@@ -56,10 +53,7 @@ export class DeviceKey implements Keys {
     this.#name = name;
   }
 
-  async unwrap(method: 'host' | 'external', wrapped: Uint8Array): Promise<Uint8Array> {
-    if (method !== 'external') {
-      throw new ForemindError('key-missing', 'this memory is kept under a key of the host; pass its 32 bytes as `key`');
-    }
+  async unwrap(wrapped: Uint8Array): Promise<Uint8Array> {
     const key = await this.#find();
     if (!key) {
       throw new ForemindError(
