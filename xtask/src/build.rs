@@ -201,7 +201,9 @@ fn bindgen(name: &str, input: Vec<u8>, folder: &Path) -> Result<(), Error> {
     bindgen
         .input_bytes(name, input)
         .out_name(name)
-        .typescript(true);
+        .typescript(true)
+        // The package drops an instance after a trap and makes a fresh one of the same module.
+        .reset_state_function(true);
     // With the default module path left out, `await init()` in the web target fails.
     bindgen
         .web(true)
