@@ -58,6 +58,14 @@ export class OpenMemory {
     return this.#backend.ready;
   }
 
+  /** How many network requests the realm in which this memory runs has made, its own loading included. A page does
+   * not see the requests of its workers, so this is where one watches that nothing leaves after `ready`. Counts up
+   * to what resource timing keeps (250 by default). */
+  async requests(options?: CallOptions): Promise<number> {
+    const { signal } = optionsOf(options, 'options');
+    return (await this.#call<{ count: number }>(signal, () => ({ verb: 'requests' }))).count;
+  }
+
   /** Stores a text as a record (a long one as several). `text-empty`, `text-too-large`. */
   async remember(scope: Scope, text: string, options?: RememberOptions): Promise<Remembered> {
     const { role: by, thread, turn, tier: to, signal } = optionsOf(options, 'options');

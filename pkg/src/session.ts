@@ -76,6 +76,8 @@ export class Session implements Backend {
 
   async call(request: CoreRequest, signal?: AbortSignal): Promise<CoreResponse> {
     if (this.#closing.signal.aborted) throw closed();
+    // Asked of the realm, not of the core.
+    if (request.verb === 'requests') return { kind: 'requests', count: requestsOfRealm() };
     const stop = new AbortController();
     const unlink = [link(signal, stop), link(this.#closing.signal, stop)];
     const work = WRITERS.has(request.verb) ? this.#inTurn(() => this.#run(request, stop.signal)) : this.#run(request, stop.signal);
@@ -206,6 +208,11 @@ export class Session implements Backend {
     if (this.#closing.signal.aborted) return;
     this.onevent?.(event);
   }
+}
+
+/** What the realm's resource timing lists: every fetch, module and wasm file. Hosts without it count nothing. */
+function requestsOfRealm(): number {
+  return globalThis.performance?.getEntriesByType?.('resource').length ?? 0;
 }
 
 /** Aborts `stop` with `signal`, and gives the way to undo that. */
