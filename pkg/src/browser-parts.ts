@@ -1,6 +1,6 @@
 import { verifyModel, packagedPin, type EmbedderSource } from './embedder.js';
 import { Modules } from './glue.js';
-import { DeviceKey, HostKey } from './keys.js';
+import { DeviceKey, HostKey, KEY_BYTES } from './keys.js';
 import { fetchModel, type ModelLocation } from './model-fetch.js';
 import type { SessionParts } from './session.js';
 import { IndexedDbStore } from './stores/indexeddb.js';
@@ -25,10 +25,17 @@ export async function browserParts(options: BrowserOptions): Promise<SessionPart
     (embed) => embed.default(),
   );
   // The key first: what the environment lacks is said before a database is made.
-  const keys = options.key ? new HostKey(options.key) : new DeviceKey(options.name);
+  const keys = keysOf(options);
   const core = await modules.core();
   const store = options.storage === 'memory' ? new MemoryStore() : await IndexedDbStore.open(options.name);
   return { core, store, keys, embedder: embedderOf(modules, options.model) };
+}
+
+/** A memory that ends with the process needs no key that outlives it, and opens where storage is denied. */
+function keysOf({ name, key, storage }: BrowserOptions): HostKey | DeviceKey {
+  if (key) return new HostKey(key);
+  if (storage === 'memory') return new HostKey(crypto.getRandomValues(new Uint8Array(KEY_BYTES)));
+  return new DeviceKey(name);
 }
 
 function embedderOf(modules: Modules, model: BrowserModel): EmbedderSource | undefined {
