@@ -23,46 +23,113 @@ macro_rules! classes {
 classes! {
     /// Disease, allergy, procedure, pregnancy, disability: a fact of health.
     Medical = "medical",
-    /// A way of eating or a substance that some people must not eat, named as such ("vegan", "gluten free").
+    /// A way of eating or a religious rule, named as such ("vegan", "gluten free", "kosher").
     Dietary = "dietary",
-    /// Name of a medicine.
+    /// A medicine.
     Medication = "medication",
-    /// Law, contracts, residence, licences, rules.
+    /// Law, contracts, residence, licences, rules, money.
     Legal = "legal",
+    /// Violence, control, hiding.
+    Safety = "safety",
     /// Something must be or must not be.
     Obligation = "obligation",
-    /// Word that turns a verb round.
+    /// A lasting fact that changes some answers.
+    Circumstance = "circumstance",
+    /// How the owner wants to be answered.
+    Instruction = "instruction",
+    /// A phrase of another language that ties a fact to the teller by itself.
+    Plain = "plain",
+    /// Turns a verb or noun round.
     Negation = "negation",
     /// Verb of eating, drinking, using.
     Consume = "consume",
-    /// Something eaten or drunk.
+    /// Something eaten, drunk or used on the body.
     Food = "food",
+    /// Something that one may be unable or forbidden to do.
+    Ability = "ability",
+    /// Something that one may have to do without.
+    Restricted = "restricted",
+    /// Somebody whose orders count: doctor, court, landlord.
+    Authority = "authority",
+    /// Verb of ordering.
+    Directive = "directive",
     /// The owner as subject or possessor.
     Owner = "owner",
     /// A person in the owner's care.
     Dependant = "dependant",
-    /// An animal in the owner's care.
+    /// An animal.
     Pet = "pet",
+    /// Shares the owner's household as a rule.
+    Spouse = "spouse",
     /// Somebody else.
     Other = "other",
-    /// Not said to be so: "if", "would", "imagine".
+    /// A pronoun of the third person.
+    Third = "third",
+    /// The owner looks after somebody.
+    Care = "care",
+    /// Verb or preposition that ties a state to its subject.
+    Bind = "bind",
+    /// What follows is a topic, not a state of the subject.
+    About = "about",
+    /// Not said to be so.
     Hypothetical = "hypothetical",
     /// Was so and no longer is.
     Resolved = "resolved",
-    /// Story, role play, homework, translation.
+    /// Takes an earlier statement back.
+    Retract = "retract",
+    /// Story, role play.
     Fiction = "fiction",
+    /// Somebody else's words, or words about words.
+    Quote = "quote",
+    /// A quotation that speaks about the owner.
+    OwnQuote = "own-quote",
+    /// Not meant.
+    Sarcasm = "sarcasm",
+    /// An event whose effects last.
+    Lasting = "lasting",
+    /// The danger is great.
+    Severe = "severe",
     /// A fixed expression or homonym: nothing inside it counts.
     Idiom = "idiom",
     /// Asks for something.
     Request = "request",
-    /// Begins a question.
-    Question = "question",
+    /// What the owner is going to do.
+    Plan = "plan",
     /// Greeting, thanks, filler.
     Greeting = "greeting",
-    /// A past event whose effects last.
-    Lasting = "lasting",
+    /// Holds for hours.
+    Now = "now",
+    /// Tells of something that happened.
+    Past = "past",
     /// Names a domain of questions.
     Topic = "topic",
+}
+
+impl Class {
+    /// Whether a phrase of this class says nothing when it stands inside a fixed expression.
+    pub(crate) fn yields_to_idiom(self) -> bool {
+        self.is_signal()
+            || matches!(
+                self,
+                Self::Negation | Self::Consume | Self::Food | Self::Ability | Self::Restricted
+            )
+    }
+
+    /// Whether a phrase of this class is a signal by itself.
+    pub(crate) fn is_signal(self) -> bool {
+        matches!(
+            self,
+            Self::Medical
+                | Self::Dietary
+                | Self::Medication
+                | Self::Legal
+                | Self::Safety
+                | Self::Obligation
+                | Self::Circumstance
+                | Self::Instruction
+                | Self::Plain
+        )
+    }
 }
 
 /// One meaning of one phrase.
@@ -98,7 +165,22 @@ impl core::fmt::Display for LineError {
 }
 
 /// The data files, in reading order.
-pub(crate) const FILES: &[(&str, &str)] = &[("health.tsv", include_str!("../data/health.tsv"))];
+pub(crate) const FILES: &[(&str, &str)] = &[
+    ("medical.tsv", include_str!("../data/medical.tsv")),
+    ("diet.tsv", include_str!("../data/diet.tsv")),
+    ("medications.tsv", include_str!("../data/medications.tsv")),
+    ("legal.tsv", include_str!("../data/legal.tsv")),
+    (
+        "circumstances.tsv",
+        include_str!("../data/circumstances.tsv"),
+    ),
+    ("rules.tsv", include_str!("../data/rules.tsv")),
+    ("people.tsv", include_str!("../data/people.tsv")),
+    ("cues.tsv", include_str!("../data/cues.tsv")),
+    ("idioms.tsv", include_str!("../data/idioms.tsv")),
+    ("topics.tsv", include_str!("../data/topics.tsv")),
+    ("languages.tsv", include_str!("../data/languages.tsv")),
+];
 
 /// All phrases, sorted, so that a text is looked up by binary search.
 #[derive(Debug, Default)]

@@ -1,23 +1,46 @@
 //! Decides when a statement is written whether it modifies answers or informs them.
+//!
+//! This is the lexical stage. Its parts, in the order of a statement's way through them:
+//! - `statements` splits a turn;
+//! - `words`, `lexicon`, `reading`: the statement as words, phrases of the data files and sentences;
+//! - `signals`: what speaks for the profile, with weights;
+//! - `traps`: what holds a signal back or makes it doubtful;
+//! - `verdict` adds up; `consequences`, `lifetime` and `attributes` say what follows.
+//!
+//! A later stage takes over what this one leaves [`foremind_types::Judgement::Unrouted`].
 
+mod attributes;
+mod consequences;
 mod lexicon;
+mod lifetime;
+mod reading;
+mod signals;
 mod statements;
+mod traps;
+mod verdict;
 mod words;
 
 use std::sync::Arc;
 
 use foremind_guard::Guarded;
-use foremind_types::{
-    Ambient, Domain, Grade, Judgement, Reason, Route, Severity, Stage, Subject, Tier, Ttl,
-};
+use foremind_types::{Ambient, Domain, Route, Subject};
 
+use attributes::Attributes;
+use consequences::Consequences;
 use lexicon::{Class, FILES, Lexicon};
-use words::Words;
+use reading::Reading;
 
 /// The lexical stage: compiled lexicons. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Router {
-    lexicon: Arc<Lexicon>,
+    tables: Arc<Tables>,
+}
+
+#[derive(Debug)]
+struct Tables {
+    lexicon: Lexicon,
+    consequences: Consequences,
+    attributes: Attributes,
 }
 
 /// What becomes of a statement.
@@ -40,10 +63,18 @@ pub struct Routing {
     pub route: Route,
     /// Whom it is about.
     pub subject: Subject,
-    /// The attribute it states, in lower case ("home city").
+    /// The single-valued attribute that it states ("home"), as in `data/attributes.tsv`.
     pub attribute: Option<String>,
     /// The value of the attribute, as it stands in the statement.
     pub value: Option<String>,
+}
+
+/// What a whole turn says about each statement in it: told once, asked for each statement.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// The turn asks for a story, a role play, a translation or work on somebody else's words, so that
+    /// "I" in it need not be the owner.
+    pub foreign_words: bool,
 }
 
 impl Default for Router {
@@ -53,13 +84,19 @@ impl Default for Router {
 }
 
 impl Router {
-    /// Reads the embedded lexicons.
+    /// Reads the embedded data files.
     #[must_use]
     pub fn new() -> Self {
         // The data files are part of the crate, and a test refuses any line that cannot be read.
         let (lexicon, _) = Lexicon::read(FILES);
+        let (consequences, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
+        let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
         Self {
-            lexicon: Arc::new(lexicon),
+            tables: Arc::new(Tables {
+                lexicon,
+                consequences,
+                attributes,
+            }),
         }
     }
 
@@ -70,101 +107,52 @@ impl Router {
         statements::split(turn)
     }
 
-    /// Judges one statement. Pure: the same statement at the same time gives the same verdict.
+    /// Reads what the turn as a whole says about its statements.
     #[must_use]
-    pub fn route(&self, text: &Guarded, _at: &Ambient) -> Routing {
-        let text = text.as_str();
-        let words = Words::of(text);
-        let hits = self.lexicon.find(&words);
-        let owner = hits.iter().any(|h| h.meaning.class == Class::Owner);
-        let mut reasons = Vec::new();
-        let mut domain = Domain::General;
-        for hit in &hits {
-            let (signal, weight) = match hit.meaning.class {
-                Class::Medical => ("medical-word", 0.85),
-                Class::Dietary => ("dietary-word", 0.85),
-                Class::Medication => ("medication-name", 0.85),
-                Class::Legal => ("legal-word", 0.8),
-                Class::Obligation => ("obligation", 0.7),
-                _ => continue,
-            };
-            if domain == Domain::General {
-                domain = hit.meaning.domain;
-            }
-            reasons.push(Reason {
-                signal: signal.to_owned(),
-                matched: text[words.range(hit.from, hit.to)].to_owned(),
-                weight,
-            });
+    pub fn frame(&self, turn: &str) -> Frame {
+        let reading = Reading::of(turn, &self.tables.lexicon);
+        Frame {
+            foreign_words: verdict::foreign_words(&reading),
         }
-        let profile = owner && !reasons.is_empty();
-        let question = text.trim_end().ends_with('?');
-        Routing {
-            keep: if question && !profile {
-                Keep::Nothing
-            } else {
-                Keep::Record
-            },
-            route: Route {
-                grade: if profile {
-                    Grade::Modifier
-                } else {
-                    Grade::Informer
-                },
-                tier: if profile { Tier::Profile } else { Tier::Store },
-                priority: if profile { 1.0 } else { 0.0 },
-                severity: Severity::Moderate,
-                domain,
-                affects: Vec::new(),
-                ttl: Ttl::UntilChanged,
-                score: if profile { 0.85 } else { 0.0 },
-                reasons,
-                stage: Stage::Lexical,
-                judgement: if profile {
-                    Judgement::Settled
-                } else {
-                    Judgement::Unrouted
-                },
-            },
-            subject: Subject::Owner,
-            attribute: None,
-            value: None,
-        }
+    }
+
+    /// Judges one statement that stands alone. Pure: the same statement at the same time gives the same
+    /// verdict.
+    #[must_use]
+    pub fn route(&self, text: &Guarded, at: &Ambient) -> Routing {
+        self.route_in(text, self.frame(text.as_str()), at)
+    }
+
+    /// Judges one statement of a turn whose [`Frame`] is known.
+    #[must_use]
+    pub fn route_in(&self, text: &Guarded, frame: Frame, at: &Ambient) -> Routing {
+        let reading = Reading::of(text.as_str(), &self.tables.lexicon);
+        verdict::of(&reading, frame, at, &self.tables)
     }
 
     /// Domains that a query asks about, strongest first; empty when no word tells.
     #[must_use]
     pub fn query_domains(&self, query: &str) -> Vec<Domain> {
-        let words = Words::of(query);
-        let mut domains: Vec<Domain> = Vec::new();
-        for hit in self.lexicon.find(&words) {
+        let reading = Reading::of(query, &self.tables.lexicon);
+        let mut counted: Vec<(Domain, u32)> = Vec::new();
+        for hit in &reading.hits {
+            let weight = match hit.meaning.class {
+                Class::Topic | Class::Medication | Class::Medical | Class::Dietary => 2,
+                Class::Legal | Class::Safety | Class::Pet | Class::Food => 2,
+                Class::Dependant | Class::Spouse | Class::Ability | Class::Restricted => 1,
+                _ => continue,
+            };
             let domain = hit.meaning.domain;
-            if domain != Domain::General && !domains.contains(&domain) {
-                domains.push(domain);
+            if domain == Domain::General {
+                continue;
+            }
+            match counted.iter_mut().find(|(d, _)| *d == domain) {
+                Some((_, count)) => *count += weight,
+                None => counted.push((domain, weight)),
             }
         }
-        domains
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use foremind_guard::{Guard, Verdict};
-
-    use super::*;
-
-    #[test]
-    fn the_macaron_story() {
-        let Ok(Verdict::Accept(text)) = Guard::new().statement("I'm allergic to tree nuts") else {
-            panic!("refused");
-        };
-        let at = Ambient {
-            now_ms: 0,
-            utc_offset_min: 0,
-            entropy: [0; 32],
-        };
-        let routing = Router::new().route(&text, &at);
-        assert_eq!(routing.route.tier, Tier::Profile);
-        assert_eq!(routing.route.domain, Domain::Allergy);
+        // Stable: domains named equally often stay in the order of the query.
+        counted.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
+        counted.into_iter().map(|(domain, _)| domain).collect()
     }
 }

@@ -22,6 +22,10 @@ impl Gap {
         self.0 & other.0 != 0
     }
 
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
     fn add(&mut self, other: Self) {
         self.0 |= other.0;
     }
@@ -58,10 +62,14 @@ impl Words {
         };
         let mut gap = Gap::SENTENCE;
         let mut open: Option<Word> = None;
-        let mut quoted = false;
+        let quotes = quotations(text);
+        let mut quote = 0;
         let mut chars = text.char_indices().peekable();
         while let Some((at, c)) = chars.next() {
             let end = at + c.len_utf8();
+            while quotes.get(quote).is_some_and(|q| q.end <= at) {
+                quote += 1;
+            }
             if is_ignored(c) {
                 continue;
             }
@@ -71,12 +79,6 @@ impl Words {
                     && chars.peek().is_some_and(|(_, n)| n.is_alphabetic()));
             if !in_word {
                 out.close(&mut open);
-                match c {
-                    '"' => quoted = !quoted,
-                    '“' | '„' | '«' | '「' | '『' => quoted = true,
-                    '”' | '»' | '」' | '』' => quoted = false,
-                    _ => {}
-                }
                 match c {
                     '.' | '!' | '\n' | '\r' | '。' | '！' | '…' | '।' | '॥' | '۔' | '．' => {
                         gap.add(Gap::SENTENCE)
@@ -120,7 +122,7 @@ impl Words {
                         folded: (from, from),
                         at: (at as u32, at as u32),
                         before: gap,
-                        quoted,
+                        quoted: quotes.get(quote).is_some_and(|q| q.contains(&at)),
                     })
                 }
             };
@@ -169,6 +171,43 @@ impl Words {
             _ => 0..0,
         }
     }
+}
+
+/// Byte ranges between quotation marks that open *and* close, in order, without overlap. An apostrophe
+/// counts as a mark only where no letter touches it on the outer side.
+fn quotations(text: &str) -> Vec<core::ops::Range<usize>> {
+    let mut found = Vec::new();
+    let mut open: Option<(usize, char)> = None;
+    let mut before = ' ';
+    let mut chars = text.char_indices().peekable();
+    while let Some((at, c)) = chars.next() {
+        let after = chars.peek().map_or(' ', |(_, c)| *c);
+        match open {
+            None => {
+                let close = match c {
+                    '"' => Some('"'),
+                    '“' | '„' => Some('”'),
+                    '«' => Some('»'),
+                    '「' => Some('」'),
+                    '『' => Some('』'),
+                    '\'' if !before.is_alphanumeric() && after.is_alphanumeric() => Some('\''),
+                    '‘' if !before.is_alphanumeric() => Some('’'),
+                    _ => None,
+                };
+                open = close.map(|close| (at, close));
+            }
+            Some((from, close)) => {
+                let closes = c == close || (close == '”' && c == '“');
+                let inside = matches!(close, '\'' | '’') && after.is_alphanumeric();
+                if closes && !inside {
+                    found.push(from..at);
+                    open = None;
+                }
+            }
+        }
+        before = c;
+    }
+    found
 }
 
 fn is_single_word(folded: &str, word: Word) -> bool {

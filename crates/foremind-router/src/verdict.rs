@@ -1,0 +1,280 @@
+//! Adds signals up and says what follows.
+
+use foremind_types::{
+    Ambient, Domain, Grade, Judgement, Reason, Route, Severity, Stage, Subject, Tier, Ttl,
+};
+
+use crate::lexicon::Class;
+use crate::lifetime;
+use crate::reading::Reading;
+use crate::signals::{self, Signal};
+use crate::traps::{self, Finding, Outcome, Trap};
+use crate::{Frame, Keep, Routing, Tables};
+
+/// Thresholds of the profile: health and food, other domains.
+const THRESHOLD_HEALTH: f32 = 0.4;
+const THRESHOLD_OTHER: f32 = 0.6;
+/// Share of its weight that a loosely tied signal keeps.
+const LOOSE_SHARE: f32 = 0.5;
+/// Most reasons of one route.
+const REASONS: usize = 12;
+
+/// Whether the turn is work on somebody else's words: a story, a role play, a translation.
+pub(crate) fn foreign_words(reading: &Reading<'_>) -> bool {
+    let head = reading.words.len().min(60);
+    let asks = reading.has(Class::Request, 0, head);
+    let quoted = (0..reading.words.len())
+        .filter(|w| reading.words.word(*w).quoted)
+        .count();
+    reading.has(Class::Fiction, 0, head)
+        || (asks && reading.has(Class::Quote, 0, head) && quoted * 2 > reading.words.len())
+}
+
+/// Scores are quantised so that every host compares the same numbers.
+fn quantised(score: f32) -> f32 {
+    (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0
+}
+
+/// The verdict on a statement.
+pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tables) -> Routing {
+    let found = signals::signals(reading);
+    let mut judged: Vec<(Signal, Finding)> = found
+        .iter()
+        .map(|signal| (*signal, traps::judge(reading, signal, &found)))
+        .collect();
+    if frame.foreign_words {
+        for (signal, finding) in &mut judged {
+            if signal.name != "standing-instruction" && !matches!(finding.outcome, Outcome::Held(_))
+            {
+                finding.outcome = Outcome::Held(Trap {
+                    name: "trap-foreign-words",
+                    from: 0,
+                    to: 0,
+                });
+            }
+        }
+    }
+
+    let mut counting: Vec<(f32, Signal, Finding)> = judged
+        .iter()
+        .filter_map(|(signal, finding)| {
+            let weight = match finding.outcome {
+                Outcome::Free | Outcome::Doubt(_) => signal.weight,
+                Outcome::Loose(_) => signal.weight * LOOSE_SHARE,
+                Outcome::Held(_) => return None,
+            };
+            Some((weight, *signal, *finding))
+        })
+        .collect();
+    counting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.from.cmp(&b.1.from)));
+
+    let strongest = counting.first();
+    let next = counting.get(1).map_or(0.0, |c| c.0);
+    let score = quantised(strongest.map_or(0.0, |c| c.0 + next / 2.0));
+    let domain = strongest.map_or_else(|| topic(reading), |c| domain_of(reading, &c.1, &counting));
+    let threshold = if domain.is_health_or_food() {
+        THRESHOLD_HEALTH
+    } else {
+        THRESHOLD_OTHER
+    };
+    let profile = score >= threshold;
+    let certain = counting.iter().any(|c| c.2.outcome == Outcome::Free);
+    let subject = strongest.map_or_else(|| subject_of(reading), |c| c.2.subject);
+    let row = tables.consequences.of(domain);
+
+    let care_only = counting
+        .iter()
+        .all(|c| c.1.name == "animal-kept" || c.1.name == "child-in-care");
+    let grade = match row.map(|r| r.grade) {
+        _ if !profile => Grade::Informer,
+        _ if care_only => Grade::Circumstance,
+        // A rule is a rule, whatever it is about.
+        Some(Grade::Circumstance)
+            if strongest.is_some_and(|c| c.1.kind == signals::Kind::Constraint) =>
+        {
+            Grade::Modifier
+        }
+        Some(grade) => grade,
+        None => Grade::Circumstance,
+    };
+    let severe = reading.has(Class::Severe, 0, reading.words.len());
+    let severity = match row.map_or(Severity::Mild, |r| r.severity) {
+        _ if !profile => Severity::Mild,
+        _ if severe => Severity::Severe,
+        severity => severity,
+    };
+    let (attribute, value) = tables
+        .attributes
+        .find(reading.text, &reading.words)
+        .filter(|_| !reading.sentences.iter().all(|s| s.question))
+        .unzip();
+
+    Routing {
+        keep: keep(reading, profile, attribute.is_some()),
+        route: Route {
+            grade,
+            tier: if profile { Tier::Profile } else { Tier::Store },
+            priority: priority(grade, severity, score),
+            severity,
+            domain,
+            affects: row.map(|r| r.affects.clone()).unwrap_or_default(),
+            ttl: ttl(
+                reading,
+                at,
+                row.is_some_and(|r| r.permanent) && profile,
+                domain,
+            ),
+            score,
+            reasons: reasons(reading, &judged),
+            stage: Stage::Lexical,
+            judgement: match (profile, certain) {
+                (true, true) => Judgement::Settled,
+                (true, false) => Judgement::Pending,
+                (false, _) => Judgement::Unrouted,
+            },
+        },
+        subject,
+        attribute,
+        value,
+    }
+}
+
+/// The domain of the strongest signal; a general one takes the domain of whatever else is named.
+fn domain_of(
+    reading: &Reading<'_>,
+    signal: &Signal,
+    counting: &[(f32, Signal, Finding)],
+) -> Domain {
+    if signal.domain != Domain::General {
+        return signal.domain;
+    }
+    counting
+        .iter()
+        .map(|c| c.1.domain)
+        .find(|d| *d != Domain::General)
+        .unwrap_or_else(|| topic(reading))
+}
+
+/// The domain that the words name, without any signal.
+fn topic(reading: &Reading<'_>) -> Domain {
+    let named = |h: &&crate::lexicon::Hit| h.meaning.domain != Domain::General;
+    let strong = reading
+        .hits
+        .iter()
+        .filter(|h| h.meaning.class.is_signal())
+        .find(named);
+    strong
+        .or_else(|| {
+            reading.hits.iter().find(|h| {
+                matches!(
+                    h.meaning.class,
+                    Class::Topic | Class::Food | Class::Pet | Class::Dependant
+                ) && named(h)
+            })
+        })
+        .map_or(Domain::General, |h| h.meaning.domain)
+}
+
+/// Whom a statement without signals is about: the first person it names.
+fn subject_of(reading: &Reading<'_>) -> Subject {
+    reading
+        .hits
+        .iter()
+        .find_map(|h| match h.meaning.class {
+            Class::Owner => Some(Subject::Owner),
+            Class::Dependant | Class::Pet => Some(Subject::Dependant),
+            Class::Spouse | Class::Other | Class::Third => Some(Subject::Other),
+            _ => None,
+        })
+        .unwrap_or(Subject::None)
+}
+
+/// Rank among circumstances: severity first, then grade, then score.
+fn priority(grade: Grade, severity: Severity, score: f32) -> f32 {
+    let severity = match severity {
+        Severity::Severe => 0.6,
+        Severity::Moderate => 0.4,
+        Severity::Mild => 0.2,
+    };
+    match grade {
+        Grade::Modifier => quantised(severity + 0.2 + 0.2 * score),
+        Grade::Circumstance => quantised(severity + 0.2 * score),
+        Grade::Informer => quantised(0.1 * score),
+    }
+}
+
+fn ttl(reading: &Reading<'_>, at: &Ambient, permanent: bool, domain: Domain) -> Ttl {
+    // What is permanent by nature does not end with a date that its sentence happens to name.
+    let lasting = permanent && matches!(domain, Domain::Allergy | Domain::Disability);
+    match lifetime::stated_end(&reading.words, at) {
+        Some(ttl) if !lasting => ttl,
+        _ if permanent => Ttl::Permanent,
+        _ => Ttl::UntilChanged,
+    }
+}
+
+/// Whether anything is kept of a statement at all.
+fn keep(reading: &Reading<'_>, profile: bool, attribute: bool) -> Keep {
+    if profile || attribute {
+        return Keep::Record;
+    }
+    let count = reading.words.len();
+    let owner = reading.has(Class::Owner, 0, count);
+    let asks = !reading.sentences.is_empty() && reading.sentences.iter().all(|s| s.question);
+    let head = count.min(6);
+    let requests = reading.has(Class::Request, 0, head) || reading.has(Class::Plan, 0, head);
+    let greets = reading.is(Class::Greeting, 0) && count <= 8;
+    if asks || requests || greets || !(owner || subject_of(reading) != Subject::None) {
+        return Keep::Nothing;
+    }
+    if reading.has(Class::Past, 0, count) {
+        Keep::Episode
+    } else {
+        Keep::Record
+    }
+}
+
+/// Signals that count, strongest first, then what was held back and why.
+fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)]) -> Vec<Reason> {
+    let mut signals = Vec::new();
+    let mut traps: Vec<Reason> = Vec::new();
+    for (signal, finding) in judged {
+        let (weight, trap) = match finding.outcome {
+            Outcome::Free => (signal.weight, None),
+            Outcome::Doubt(trap) => (signal.weight, Some(trap)),
+            Outcome::Loose(trap) => (signal.weight * LOOSE_SHARE, Some(trap)),
+            Outcome::Held(trap) => (0.0, Some(trap)),
+        };
+        signals.push(Reason {
+            signal: signal.name.to_owned(),
+            matched: reading.shown(signal.from, signal.to).to_owned(),
+            weight: quantised(weight),
+        });
+        if let Some(trap) = trap {
+            let reason = Reason {
+                signal: trap.name.to_owned(),
+                matched: reading.shown(trap.from, trap.to).to_owned(),
+                weight: 0.0,
+            };
+            if !traps.contains(&reason) {
+                traps.push(reason);
+            }
+        }
+    }
+    signals.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    signals.truncate(REASONS);
+    traps.extend(
+        reading
+            .idiomatic
+            .iter()
+            .filter(|h| h.meaning.class.is_signal())
+            .map(|h| Reason {
+                signal: "trap-idiom".to_owned(),
+                matched: reading.shown(h.from, h.to).to_owned(),
+                weight: 0.0,
+            }),
+    );
+    traps.truncate(REASONS);
+    signals.extend(traps);
+    signals
+}
