@@ -211,13 +211,16 @@ impl Lexicon {
     }
 
     /// Every phrase of the lexicon in the text: for each place and class the longest, in order of place.
-    pub(crate) fn find(&self, words: &Words) -> Vec<Hit> {
+    /// With it comes the number of phrases looked up, the measure of the work.
+    pub(crate) fn find(&self, words: &Words) -> (Vec<Hit>, usize) {
         let mut hits: Vec<Hit> = Vec::new();
+        let mut lookups = 0;
         for from in 0..words.len() {
             let first = hits.len();
             let mut to = from + 1;
             while to <= words.len() {
                 let phrase = words.phrase(from, to);
+                lookups += 1;
                 let at = self.entries.partition_point(|(p, _)| **p < *phrase);
                 for stem in stems(phrase) {
                     let at = if stem.len() == phrase.len() {
@@ -260,7 +263,7 @@ impl Lexicon {
                 to += 1;
             }
         }
-        hits
+        (hits, lookups)
     }
 }
 
@@ -309,6 +312,19 @@ mod tests {
         let (_, errors) = Lexicon::read(FILES);
         let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert!(shown.is_empty(), "{shown:#?}");
+    }
+
+    #[test]
+    fn work_grows_with_the_text_and_no_faster() {
+        let (lexicon, _) = Lexicon::read(FILES);
+        // Words that begin many long phrases, so that lookups go as deep as they can.
+        let text =
+            "if i ever take care of the long distance relationship i was given the all clear ";
+        let lookups = |times: usize| lexicon.find(&Words::of(&text.repeat(times))).1;
+        let (small, large) = (lookups(10), lookups(640));
+        // A tenth more for phrases that run across the seams.
+        assert!(large * 10 <= small * 64 * 11, "{small} {large}");
+        assert!(small <= 10 * 17 * 6, "{small}");
     }
 
     #[test]

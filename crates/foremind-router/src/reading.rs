@@ -34,7 +34,7 @@ impl<'t> Reading<'t> {
     /// Reads a text; linear in its length.
     pub(crate) fn of(text: &'t str, lexicon: &Lexicon) -> Self {
         let words = Words::of(text);
-        let all = lexicon.find(&words);
+        let (all, _) = lexicon.find(&words);
         let mut covered = vec![false; words.len()];
         for hit in all.iter().filter(|h| h.meaning.class == Class::Idiom) {
             covered[hit.from..hit.to].fill(true);

@@ -552,7 +552,10 @@ fn states_fact(reading: &Reading<'_>, signal: &Signal, sentence: Sentence, tie: 
     match tie.strength {
         Strength::Possessed => true,
         Strength::Bound => {
-            let inverted = at > sentence.from && INVERTED.contains(&reading.words.folded(at - 1));
+            let subject_form = !matches!(reading.words.folded(at), "me" | "us" | "my" | "our");
+            let inverted = subject_form
+                && at > sentence.from
+                && INVERTED.contains(&reading.words.folded(at - 1));
             let given = at > sentence.from
                 && matches!(
                     reading.words.folded(at - 1),
@@ -592,14 +595,21 @@ fn still_counts(reading: &Reading<'_>, signal: &Signal, low: usize, high: usize)
         .within(low, high)
         .iter()
         .any(|h| h.meaning.class == Class::Lasting && h.from != signal.from);
+    // "but I still can't ...": a rule after the turn of the sentence.
+    let turned = (low..high)
+        .find(|at| matches!(reading.words.folded(*at), "but" | "though" | "although"))
+        .is_some_and(|at| {
+            reading.within(at, high).iter().any(|h| {
+                matches!(
+                    h.meaning.class,
+                    Class::Negation | Class::Medication | Class::Medical
+                )
+            })
+        });
     lasting
+        || turned
         || reading.has(Class::Obligation, low, high)
-        || (low..high).any(|at| {
-            matches!(
-                reading.words.folded(at),
-                "still" | "but" | "though" | "although"
-            )
-        })
+        || (low..high).any(|at| reading.words.folded(at) == "still")
 }
 
 /// "vegan recipes", "visa process", "the NDA training": the signal only says what kind of thing.

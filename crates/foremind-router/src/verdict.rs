@@ -79,7 +79,10 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
     };
     let profile = score >= threshold;
     let certain = counting.iter().any(|c| c.2.outcome == Outcome::Free);
-    let subject = strongest.map_or_else(|| subject_of(reading), |c| c.2.subject);
+    let subject = strongest
+        .map(|c| c.2.subject)
+        .or_else(|| judged.first().map(|j| j.1.subject))
+        .unwrap_or_else(|| subject_of(reading));
     let row = tables.consequences.of(domain);
 
     let care_only = counting
