@@ -23,7 +23,10 @@ pub(crate) struct CatchUp {
 
 #[derive(Debug)]
 enum Phase {
-    Head,
+    Head {
+        /// The generation known when the head was asked for.
+        floor: u64,
+    },
     Runs {
         head: Head,
         rest: VecDeque<Run>,
@@ -39,9 +42,9 @@ pub(crate) enum Progress {
 
 impl CatchUp {
     /// Starts with reading the head: the keys to ask for.
-    pub(crate) fn start() -> (Self, Vec<Key>) {
+    pub(crate) fn start(vault: &Vault) -> (Self, Vec<Key>) {
         let catch_up = Self {
-            phase: Phase::Head,
+            phase: head_phase(vault),
             attempts: 0,
             hole: None,
         };
@@ -50,7 +53,7 @@ impl CatchUp {
 
     /// Starts from the head that `vault` was opened with.
     pub(crate) fn opened(vault: &Vault) -> (Self, Progress) {
-        let (mut catch_up, _) = Self::start();
+        let (mut catch_up, _) = Self::start(vault);
         let head = vault.head().clone();
         catch_up.phase = Phase::Runs {
             rest: vault.missing(&head).into(),
@@ -69,20 +72,20 @@ impl CatchUp {
         engine: &mut Engine,
     ) -> Result<Progress, Error> {
         match &mut self.phase {
-            Phase::Head => {
+            Phase::Head { floor } => {
                 let value = values.first().and_then(Option::as_ref).ok_or_else(|| {
                     Error::new(
                         ErrorCode::StorageLost,
                         "the stored memory is gone; open it again to start a new one",
                     )
                 })?;
-                let head = vault.read_head(value)?;
+                let head = vault.read_head(value, *floor)?;
                 if let Some((token, error)) = self.hole.take()
                     && token == head.token()
                 {
                     return Err(error.into());
                 }
-                if head.token() == vault.head().token() {
+                if head.token().generation() <= vault.head().token().generation() {
                     return Ok(Progress::Done);
                 }
                 self.phase = Phase::Runs {
@@ -114,7 +117,7 @@ impl CatchUp {
                                 ));
                             }
                             self.hole = Some((head.token(), error));
-                            self.phase = Phase::Head;
+                            self.phase = head_phase(vault);
                             return Ok(Progress::Read(vec![Key::head()]));
                         }
                         Err(error) => return Err(error.into()),
@@ -148,5 +151,11 @@ impl CatchUp {
         } else {
             Progress::Read(keys)
         }
+    }
+}
+
+fn head_phase(vault: &Vault) -> Phase {
+    Phase::Head {
+        floor: vault.head().token().generation(),
     }
 }

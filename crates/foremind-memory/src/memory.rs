@@ -109,7 +109,7 @@ impl Memory {
                 if self.exclusive && !op.refresh_only {
                     self.advance(op, engine::Reply::Begin, &mut draws, at)
                 } else {
-                    Ok(catch_up(op))
+                    Ok(catch_up(op, &self.vault))
                 }
             }
             (Phase::CatchingUp(reader), Reply::Values(values)) => {
@@ -125,7 +125,7 @@ impl Memory {
             (Phase::Committing(batch), Reply::Committed) => {
                 self.committed(op, *batch, &mut draws, at)
             }
-            (Phase::Committing(_), Reply::Conflict) => replan(op),
+            (Phase::Committing(_), Reply::Conflict) => replan(op, &self.vault),
             _ => Err(Error::new(
                 ErrorCode::Internal,
                 "the reply does not answer the step before it",
@@ -248,7 +248,7 @@ impl Memory {
     ) -> Result<Step, Error> {
         if reading.base != self.vault.head().token() {
             // Another operation of this memory moved the head meanwhile.
-            return replan(op);
+            return replan(op, &self.vault);
         }
         let mut read = Vec::with_capacity(reading.runs.len());
         for run in &reading.runs {
@@ -257,7 +257,7 @@ impl Memory {
             match self.vault.read_run(run, own) {
                 Ok(entries) => read.push(entries),
                 // Folded away by another writer; if it is lost instead, the reader finds out.
-                Err(VaultError::Missing { .. }) => return replan(op),
+                Err(VaultError::Missing { .. }) => return replan(op, &self.vault),
                 Err(error) => return Err(error.into()),
             }
         }
@@ -296,13 +296,13 @@ impl Memory {
     }
 }
 
-fn catch_up(op: &mut Op) -> Step {
-    let (reader, keys) = CatchUp::start();
+fn catch_up(op: &mut Op, vault: &Vault) -> Step {
+    let (reader, keys) = CatchUp::start(vault);
     op.phase = Phase::CatchingUp(Box::new(reader));
     Step::NeedRead { keys }
 }
 
-fn replan(op: &mut Op) -> Result<Step, Error> {
+fn replan(op: &mut Op, vault: &Vault) -> Result<Step, Error> {
     op.replans += 1;
     if op.replans > REPLANS {
         return Err(Error::new(
@@ -310,7 +310,7 @@ fn replan(op: &mut Op) -> Result<Step, Error> {
             "other writers were faster too many times; nothing was changed, try again",
         ));
     }
-    Ok(catch_up(op))
+    Ok(catch_up(op, vault))
 }
 
 /// The host's embeddings, if they have the shape that was asked for.

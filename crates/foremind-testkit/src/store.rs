@@ -82,6 +82,7 @@ pub struct MemoryStore {
     capabilities: Capabilities,
     fault: Option<Fault>,
     operations: u64,
+    writes: Vec<u64>,
     commits: u64,
     conflicts: u64,
 }
@@ -97,6 +98,7 @@ impl Default for MemoryStore {
             },
             fault: None,
             operations: 0,
+            writes: Vec::new(),
             commits: 0,
             conflicts: 0,
         }
@@ -129,6 +131,7 @@ impl MemoryStore {
     /// Plans a failure, counted from now, and forgets an earlier one.
     pub fn fail(&mut self, fault: Option<Fault>) {
         self.operations = 0;
+        self.writes.clear();
         self.fault = fault;
     }
 
@@ -136,6 +139,12 @@ impl MemoryStore {
     #[must_use]
     pub fn operations(&self) -> u64 {
         self.operations
+    }
+
+    /// Which of them were writes.
+    #[must_use]
+    pub fn write_operations(&self) -> &[u64] {
+        &self.writes
     }
 
     /// Commits written, and commits refused for their head.
@@ -190,6 +199,7 @@ impl Store for MemoryStore {
         deletes: &[Key],
         _strict: bool,
     ) -> Result<Written, Error> {
+        self.writes.push(self.operations);
         let fault = self.fault();
         if fault == Some(FaultKind::Before) {
             return Err(failed());

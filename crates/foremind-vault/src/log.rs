@@ -209,14 +209,16 @@ impl Vault {
         (counter, self.lamport + 1)
     }
 
-    /// Reads a head found in the store and compares it with the one known.
+    /// Reads a head found in the store. `floor` is the generation that was known when the read was asked
+    /// for: a slow answer may be older than what is known by now, but not older than that.
     ///
     /// # Errors
     /// Altered, foreign or newer bytes; [`VaultError::Replaced`] when the store went back.
-    pub fn read_head(&self, value: &[u8]) -> Result<Head, VaultError> {
+    pub fn read_head(&self, value: &[u8], floor: u64) -> Result<Head, VaultError> {
         let head = read_head(&self.seals, value)?;
         let (seen, found) = (self.head.token.generation(), head.token.generation());
-        if found < seen || (found == seen && head.token != self.head.token) {
+        if found < floor || (found == seen && head.token != self.head.token) {
+            let seen = floor.max(seen);
             return Err(VaultError::Replaced { seen, found });
         }
         Ok(head)
