@@ -25,6 +25,9 @@ port.onmessage = ({ data: message }) => {
     case 'abort':
       calls.get(message.id)?.abort();
       return;
+    case 'requests':
+      port.postMessage({ type: 'requests', count: performance.getEntriesByType('resource').length });
+      return;
     case 'close':
       void close();
       return;

@@ -1,0 +1,91 @@
+import assert from 'node:assert/strict';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { mkdir, readFile, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { test } from 'node:test';
+
+import { testIn } from './support.mjs';
+
+const here = fileURLToPath(new URL('..', import.meta.url));
+const dist = join(here, 'dist');
+
+/** Globals whose use at import time would break a server or a bundler's evaluation. */
+const BROWSER_GLOBALS = [
+  'window', 'document', 'self', 'location', 'navigator', 'indexedDB', 'caches', 'localStorage', 'Worker', 'BroadcastChannel', 'fetch', 'crypto', 'WebAssembly',
+];
+
+test('importing any entry touches no global, starts nothing and reads nothing', () => {
+  for (const entry of ['browser.js', 'index.js', 'node.js']) {
+    const program = `
+      for (const name of ${JSON.stringify(BROWSER_GLOBALS)}) {
+        Object.defineProperty(globalThis, name, { configurable: true, get() { throw new Error(name + ' was touched'); } });
+      }
+      const { Memory, ForemindError, ERROR_CODES } = await import(${JSON.stringify(new URL(`../dist/${entry}`, import.meta.url).href)});
+      if (typeof Memory.open !== 'function' || typeof ForemindError !== 'function' || ERROR_CODES.length < 20) process.exit(1);
+      process.stdout.write(process.getActiveResourcesInfo().filter((kind) => !/^(Pipe|TTY|FS|Tick|Immediate)/.test(kind)).join());
+    `;
+    const run = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
+    assert.equal(run.status, 0, `${entry}: ${run.stderr}`);
+    assert.equal(run.stdout, '', `${entry} left something running`);
+  }
+});
+
+test('the browser entry says what is missing where there is no browser, instead of falling back', () => {
+  const program = `
+    const { Memory } = await import(${JSON.stringify(new URL('../dist/browser.js', import.meta.url).href)});
+    await Memory.open({ name: 'ada', model: false }).then(
+      () => process.exit(1),
+      ({ code, fault }) => process.stdout.write(code + ' ' + fault),
+    );
+  `;
+  assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' }), 'unsupported host');
+});
+
+test('the browser entry reaches no node module', async () => {
+  const seen = new Set();
+  const queue = ['browser.js', 'rpc/worker.js'];
+  while (queue.length > 0) {
+    const file = queue.pop();
+    if (seen.has(file)) continue;
+    seen.add(file);
+    const source = await readFile(join(dist, file), 'utf8');
+    for (const [, specifier] of source.matchAll(/(?:from\s+|import\s*\(\s*)'([^']+)'/g)) {
+      assert.ok(specifier.startsWith('.'), `${file} imports ${specifier}`);
+      queue.push(join(file, '..', specifier));
+    }
+  }
+  assert.ok(seen.size > 10);
+});
+
+testIn('packed and installed: the files that it needs, node resolves it, the types hold', async (directory) => {
+  const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: here, encoding: 'utf8' }));
+  const packed = files.map(({ path }) => path);
+  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/model-manifest.js']) {
+    assert.ok(packed.includes(wanted), wanted);
+  }
+  assert.deepEqual(packed.filter((path) => !/^(dist\/|package\.json$|README\.md$|LICENSE|NOTICE)/.test(path)), []);
+
+  const consumer = join(directory, 'consumer');
+  await mkdir(consumer);
+  await writeFile(join(consumer, 'package.json'), JSON.stringify({ name: 'consumer', private: true, type: 'module' }));
+  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', join(directory, filename)], { cwd: consumer, stdio: 'pipe' });
+  assert.deepEqual((await readdir(join(consumer, 'node_modules'))).filter((name) => !name.startsWith('.')), ['foremind'], 'no dependencies');
+
+  await writeFile(
+    join(consumer, 'story.mjs'),
+    `import { Memory } from 'foremind';
+     const memory = await Memory.open({ name: 'ada', key: new Uint8Array(32).fill(1), directory: 'data', model: false });
+     await memory.remember({ user: 'ada' }, "I'm allergic to tree nuts");
+     process.stdout.write((await memory.recall({ user: 'ada' }, 'Any good macaron recipes?')).prompt);
+     await memory.close();`,
+  );
+  assert.match(execFileSync(process.execPath, ['story.mjs'], { cwd: consumer, encoding: 'utf8' }), /^<memory>[^]*tree nuts[^]*<\/memory>\n?$/);
+
+  await writeFile(join(consumer, 'types.mts'), await readFile(new URL('./types.mts', import.meta.url), 'utf8'));
+  for (const [module, moduleResolution] of [['NodeNext', 'NodeNext'], ['ESNext', 'Bundler']]) {
+    const options = ['--noEmit', '--strict', '--exactOptionalPropertyTypes', '--lib', 'ES2022,DOM', '--target', 'ES2022', '--types', '', '--module', module, '--moduleResolution', moduleResolution];
+    const checked = spawnSync(process.execPath, [join(here, 'node_modules/typescript/bin/tsc'), ...options, 'types.mts'], { cwd: consumer, encoding: 'utf8' });
+    assert.equal(checked.status, 0, `${moduleResolution}: ${checked.stdout}`);
+  }
+});

@@ -1,0 +1,46 @@
+// Checked by tsc against the installed package, never run.
+import { ERROR_CODES, ForemindError, Memory, type ErrorCode, type Fault, type MemoryRecord, type Prompt } from 'foremind';
+
+const memory: Memory = await Memory.open({ name: 'ada', key: new Uint8Array(32), model: { url: '/model', sha256: '0'.repeat(64) } });
+const me = { user: 'ada' };
+
+const { records } = await memory.remember(me, 'text', { tier: 'profile', signal: AbortSignal.timeout(1000) });
+const record: MemoryRecord | undefined = records[0]?.record;
+const prompt: Prompt = await memory.recall(me, 'query', { budgetTokens: 512 });
+const grade: 'modifier' | 'circumstance' | 'informer' | undefined = prompt.profile[0]?.record.route.grade;
+await memory.forget(me, { id: record?.id ?? '' });
+await memory.forget(me, 'scope');
+memory.on('progress', ({ phase, loaded, total }) => [phase satisfies 'model' | 'backfill', loaded + total]);
+memory.on('changed', ({ by }) => by satisfies 'self' | 'other');
+const durability: 'persistent' | 'best-effort' | 'volatile' = memory.durability;
+const { modelId } = await memory.ready;
+
+try {
+  await memory.close();
+} catch (error) {
+  if (error instanceof ForemindError) {
+    const fault: Fault = error.fault;
+    switch (error.code) {
+      case 'quota-exceeded':
+      case 'storage-lost':
+        console.log(fault, ERROR_CODES);
+    }
+    // @ts-expect-error: no such code
+    if (error.code === 'no-such-code') console.log(error.code satisfies ErrorCode);
+  }
+}
+
+// @ts-expect-error: a scope is mandatory
+await memory.recall('query');
+// @ts-expect-error: a scope names a user
+await memory.recall({}, 'query');
+// @ts-expect-error: no such tier
+await memory.update(me, 'id', { tier: 'top' });
+// @ts-expect-error: no such event
+memory.on('nothing', () => {});
+// @ts-expect-error: a name is mandatory
+await Memory.open({});
+// @ts-expect-error: what the implementation hangs on is not public
+new Memory('ada', {});
+
+console.log(grade, durability, modelId);
