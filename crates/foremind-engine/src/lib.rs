@@ -29,3 +29,4 @@ pub use response::{
     Chain, Dropped, DroppedReason, Ignored, Listing, Noted, Outcome, PendingList, Prompt, Response,
     Section, Shown, Stats,
 };
+pub use tokens::estimate as estimate_tokens;
