@@ -181,12 +181,6 @@ export class OpenMemory {
     return this.#call<Stats>(signal, () => ({ verb: 'stats', scope: scopeOf(scope) }));
   }
 
-  /** How many network requests the memory's own worker has made since it started, its scripts included. A page
-   * sees only its own; together they show that nothing leaves it. 0 where the memory runs in the same thread. */
-  async requests(): Promise<number> {
-    return this.#backend.requests();
-  }
-
   /** Listens to an event; returns the way to stop. What a listener throws is reported, not passed on. */
   on<Name extends keyof MemoryEvents>(name: Name, listener: (detail: MemoryEvents[Name]) => void): () => void {
     if (typeof listener !== 'function') throw invalid('a listener must be a function');

@@ -16,8 +16,6 @@ export interface Backend {
   readonly ready: Promise<Readiness>;
   onevent?: (event: MemoryEvent) => void;
   call(request: CoreRequest, signal: AbortSignal | undefined): Promise<CoreResponse>;
-  /** Requests that the worker of this memory has made; 0 where there is none. */
-  requests(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -90,10 +88,6 @@ export class Session implements Backend {
       this.#pending.delete(work);
       for (const undo of unlink) undo();
     }
-  }
-
-  async requests(): Promise<number> {
-    return 0;
   }
 
   async close(): Promise<void> {

@@ -43,7 +43,6 @@ export class WorkerBackend implements Backend {
   readonly #options: BrowserOptions;
   readonly #spawn: Spawn;
   readonly #calls = new Map<number, PendingCall>();
-  readonly #counting: ((count: number) => void)[] = [];
   #ready!: Ready;
   #worker: Promise<WorkerLike> | undefined;
   #nextId = 0;
@@ -82,15 +81,6 @@ export class WorkerBackend implements Backend {
       this.#calls.delete(id);
       signal?.removeEventListener('abort', abort);
     }
-  }
-
-  async requests(): Promise<number> {
-    const worker = await this.#worker;
-    if (!worker || this.#isClosed) return 0;
-    return new Promise((resolve) => {
-      this.#counting.push(resolve);
-      worker.postMessage({ type: 'requests' });
-    });
   }
 
   async close(): Promise<void> {
@@ -169,9 +159,6 @@ export class WorkerBackend implements Backend {
       case 'not-ready':
         this.#ready.reject(fromPlain(message.error));
         return;
-      case 'requests':
-        this.#counting.shift()?.(message.count);
-        return;
       case 'event':
         this.onevent?.(message.event);
         return;
@@ -189,7 +176,6 @@ export class WorkerBackend implements Backend {
   #rejectCalls(error: ForemindError): void {
     for (const call of this.#calls.values()) call.reject(error);
     this.#calls.clear();
-    for (const count of this.#counting.splice(0)) count(0);
   }
 }
 

@@ -9,7 +9,6 @@ export type ToWorker =
   | { type: 'open'; options: BrowserOptions; existing: boolean }
   | { type: 'call'; id: number; request: CoreRequest }
   | { type: 'abort'; id: number }
-  | { type: 'requests' }
   | { type: 'close' };
 
 /** From the worker to its page. */
@@ -20,6 +19,5 @@ export type FromWorker =
   | { type: 'not-ready'; error: PlainError }
   | { type: 'answer'; id: number; response: CoreResponse }
   | { type: 'failure'; id: number; error: PlainError }
-  | { type: 'requests'; count: number }
   | { type: 'event'; event: MemoryEvent }
   | { type: 'closed' };

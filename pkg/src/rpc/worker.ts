@@ -25,9 +25,6 @@ port.onmessage = ({ data: message }) => {
     case 'abort':
       calls.get(message.id)?.abort();
       return;
-    case 'requests':
-      port.postMessage({ type: 'requests', count: performance.getEntriesByType('resource').length });
-      return;
     case 'close':
       void close();
       return;
