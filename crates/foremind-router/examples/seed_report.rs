@@ -110,6 +110,7 @@ fn run() -> Result<(), String> {
     );
     println!("|---|---|---|---|---|---|---|");
     let mut traps: BTreeMap<String, Count> = BTreeMap::new();
+    let mut lifetimes: BTreeMap<String, u32> = BTreeMap::new();
     for file in FILES {
         let rows = rows(&root.join(format!("{file}.jsonl")))?;
         for part in ["train", "test"] {
@@ -139,6 +140,10 @@ fn run() -> Result<(), String> {
                     pending.add(outcome.pending);
                     if let (true, Some(stated)) = (wanted, row["ttl"].as_str()) {
                         ttl.add(outcome.ttl == Some(stated));
+                        if part == "train" {
+                            let pair = format!("{stated} -> {}", outcome.ttl.unwrap_or_default());
+                            *lifetimes.entry(pair).or_default() += 1;
+                        }
                     }
                 }
                 if part == "train"
@@ -178,6 +183,10 @@ fn run() -> Result<(), String> {
     println!("\n| trap (train) | right |\n|---|---|");
     for (trap, count) in &traps {
         println!("| {trap} | {} |", count.shown());
+    }
+    println!("\n| time to live (train): labelled -> ours | rows |\n|---|---|");
+    for (pair, rows) in &lifetimes {
+        println!("| {pair} | {rows} |");
     }
     match std::env::var_os("FOREMIND_EVAL_DATA") {
         Some(folder) => elsewhere(&router, &guard, Path::new(&folder)),

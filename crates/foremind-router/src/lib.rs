@@ -120,7 +120,11 @@ impl Router {
     /// verdict.
     #[must_use]
     pub fn route(&self, text: &Guarded, at: &Ambient) -> Routing {
-        self.route_in(text, self.frame(text.as_str()), at)
+        let reading = Reading::of(text.as_str(), &self.tables.lexicon);
+        let frame = Frame {
+            foreign_words: verdict::foreign_words(&reading),
+        };
+        verdict::of(&reading, frame, at, &self.tables)
     }
 
     /// Judges one statement of a turn whose [`Frame`] is known.

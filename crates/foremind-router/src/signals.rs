@@ -378,6 +378,18 @@ fn pet(reading: &Reading<'_>, pet: &Hit) -> Option<Signal> {
     })
 }
 
+/// Ten and what follows, in words.
+const AGES: &[&str] = &[
+    "ten",
+    "eleven",
+    "twelve",
+    "thirteen",
+    "fourteen",
+    "fifteen",
+    "sixteen",
+    "seventeen",
+];
+
 /// "I'm 14", "I just turned 67": an age that changes answers.
 fn age(reading: &Reading<'_>, owner: &Hit) -> Option<Signal> {
     let word = reading.words.folded(owner.from);
@@ -393,7 +405,11 @@ fn age(reading: &Reading<'_>, owner: &Hit) -> Option<Signal> {
         stated |= matches!(reading.words.folded(at), "am" | "turned");
         at += 1;
     }
-    let years: u8 = reading.words.folded(at).parse().ok()?;
+    let number = reading.words.folded(at);
+    let years: u8 = match AGES.iter().position(|a| *a == number) {
+        Some(teen) => 10 + teen as u8,
+        None => number.parse().ok()?,
+    };
     let next = reading.words.folded(at + 1);
     let bare = at + 1 == reading.words.len() || !reading.words.word(at + 1).before.is_empty();
     let plain = bare

@@ -476,7 +476,9 @@ fn strength(reading: &Reading<'_>, signal: &Signal, person: &Hit) -> Strength {
     if signal.kind != Kind::State && between.len() <= 8 {
         return Strength::Bound;
     }
-    let bound = reading.has(Class::Bind, person.from, between.end);
+    // The verb may be part of the signal: "we keep kosher".
+    let bound =
+        reading.has(Class::Bind, person.from, between.end) || reading.is(Class::Bind, signal.from);
     if bound && between.len() <= 8 {
         return Strength::Bound;
     }

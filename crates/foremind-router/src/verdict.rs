@@ -124,7 +124,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
             ttl: ttl(
                 reading,
                 at,
-                row.is_some_and(|r| r.permanent) && profile,
+                row.is_some_and(|r| r.permanent) && profile && subject != Subject::Dependant,
                 domain,
             ),
             score,
