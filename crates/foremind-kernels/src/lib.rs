@@ -1,1 +1,36 @@
 //! int8 and f32 products for the sentence embedder: portable, simd128, relaxed, native.
+//!
+//! Every function is generic over [`lanes::Lanes`], a vocabulary of 128-bit operations, and gives the same bits with
+//! all of its implementations: products are sums of integers, sums of floats have one fixed order, exp and erf are
+//! made of IEEE operations, nothing is fused. `tests/` compares them with scalar code and with a naive oracle,
+//! `tests/kernels/identity.mjs` the WebAssembly builds with the native one.
+//!
+//! From below: [`activations`] and [`weights`] hold the two factors as the tiles of [`product`] read them;
+//! [`attention`] and [`norm`] are the rest of a layer; [`encoder`] stacks layers. What is not finite never becomes an
+//! integer: such a row counts as zeros where it is quantised, and [`norm::unit`] refuses it at the end.
+
+pub mod activations;
+pub mod attention;
+pub mod encoder;
+pub mod lanes;
+pub mod math;
+pub mod norm;
+pub mod product;
+pub mod weights;
+
+/// Inputs that share one step of their weights.
+pub const GROUP: usize = 64;
+/// Rows of a tile.
+pub const TILE_ROWS: usize = 4;
+/// Outputs of a tile.
+pub const TILE_COLUMNS: usize = 8;
+
+/// How products of activations and weights are formed. Both give the same bits; which is faster depends on the
+/// processor: sevens where it has a byte dot product (x86 VNNI, Arm dotprod) and the build may use it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// i16 x i16, two products at once.
+    Pairs,
+    /// i8 x 7 bits, four products at once, activations in two halves.
+    Sevens,
+}
