@@ -132,7 +132,10 @@ async function readExisting(store: Store, keys: string[]): Promise<Reply> {
 async function encodeNow(encoder: Encoder, texts: string[], heads: string[]): Promise<Reply> {
   if (!encoder.encode) return { kind: 'not-embedded', failure: 'not-ready' };
   try {
-    return { kind: 'embedded', embeddings: await encoder.encode(texts, heads) };
+    const embeddings = await encoder.encode(texts, heads);
+    // The core's border takes plain arrays of numbers, not typed ones.
+    const plain = ({ vector, features, ...rest }: Embedding) => ({ ...rest, vector: Array.from(vector), features: Array.from(features) });
+    return { kind: 'embedded', embeddings: embeddings.map((row) => row.map(plain)) };
   } catch {
     // The text stays lexical and is encoded later; a failing embedder never fails a write or a recall.
     return { kind: 'not-embedded', failure: 'failed' };

@@ -38,7 +38,11 @@ export class LoadedEmbedder implements Encoder {
   }
 
   static async load(source: EmbedderSource, onProgress: OnProgress, signal: AbortSignal): Promise<LoadedEmbedder> {
-    const [glue, pack] = await Promise.all([source.glue(), source.pack(onProgress, signal)]);
+    const [module, file] = await Promise.allSettled([source.glue(), source.pack(onProgress, signal)]);
+    // What is wrong with the file is said first: it is what a host can mend.
+    if (file.status === 'rejected') throw file.reason;
+    if (module.status === 'rejected') throw module.reason;
+    const [glue, pack] = [module.value, file.value];
     signal.throwIfAborted();
     try {
       return new LoadedEmbedder(glue, glue.load(pack));
