@@ -46,8 +46,11 @@ pub(crate) fn stated_end(words: &Words, at: &Ambient) -> Option<Ttl> {
             "by" => clock
                 .date(words, from + 1)
                 .filter(|_| from > 0 && words.folded(from - 1) != "born"),
-            "for" => clock.span(words, from + 1, true),
+            "for" => clock
+                .span(words, from + 1, true)
+                .or_else(|| clock.running(words, from)),
             "in" => clock.span(words, from + 1, false),
+            "more" if from > 0 => clock.more(words, from),
             "another" => clock.duration(words, from + 1),
             "on" | "this" => clock.coming_day(words, from + 1),
             "next" => clock.next(words, from + 1),
@@ -110,6 +113,10 @@ impl Clock {
                 return self.date(words, from + 1);
             }
             "next" => return self.next(words, from + 1),
+            "christmas" => return Some(self.end_of(self.coming(12, Some(25)))),
+            "new" if words.folded(from + 1).starts_with("year") => {
+                return Some(self.end_of(self.coming(12, Some(31))));
+            }
             "tomorrow" => return Some(self.end_of(self.today + 1)),
             "on" | "in" => return self.date_plain(words, from + 1),
             _ => {}
@@ -209,6 +216,53 @@ impl Clock {
             return None;
         }
         self.duration(words, at)
+    }
+
+    /// "in a sling for six weeks": ahead, unless the sentence looks back ("been there for six weeks now").
+    fn running(&self, words: &Words, from: usize) -> Option<i64> {
+        let looks_back = (from.saturating_sub(8)..from).any(|at| {
+            matches!(
+                words.folded(at),
+                "been"
+                    | "had"
+                    | "was"
+                    | "were"
+                    | "went"
+                    | "did"
+                    | "lived"
+                    | "worked"
+                    | "took"
+                    | "tried"
+                    | "spent"
+                    | "played"
+                    | "stayed"
+            )
+        });
+        let end = (from..from + 5)
+            .find(|at| matches!(words.folded(*at), "day" | "days" | "week" | "weeks"))?;
+        let since = matches!(
+            words.folded(end + 1),
+            "now" | "already" | "in" | "and" | "straight" | "last"
+        );
+        if looks_back || since {
+            return None;
+        }
+        self.duration(words, from + 1)
+    }
+
+    /// "five more weeks".
+    fn more(&self, words: &Words, at: usize) -> Option<i64> {
+        let count = NUMBERS.iter().position(|n| *n == words.folded(at - 1));
+        let count = match count {
+            Some(count) => count as i64,
+            None => i64::from(words.folded(at - 1).parse::<u16>().ok()?),
+        };
+        match words.folded(at + 1) {
+            "days" => Some(self.end_of(self.today + count)),
+            "weeks" => Some(self.end_of(self.today + count * 7)),
+            "months" => Some(self.end_of(self.today + count * 31)),
+            _ => None,
+        }
     }
 
     /// "six weeks", "a month", "10 days", counted from now.
@@ -362,6 +416,10 @@ mod tests {
         check("living in Harajuku for 3 months now", None);
         check("I'm allergic to nuts", None);
         check("I've had asthma for years", None);
+        check("my arm is in a sling for six weeks", Some((2027, 1, 10)));
+        check("I've been on crutches for six weeks", None);
+        check("no weight on it, five more weeks", Some((2027, 1, 3)));
+        check("no wine till Christmas", Some((2026, 12, 25)));
         check("until the end of the month", Some((2026, 11, 30)));
     }
 

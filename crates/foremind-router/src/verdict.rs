@@ -124,7 +124,11 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
             ttl: ttl(
                 reading,
                 at,
-                row.is_some_and(|r| r.permanent) && profile && subject != Subject::Dependant,
+                row.is_some_and(|r| r.permanent)
+                    && profile
+                    && subject != Subject::Dependant
+                    && (domain != Domain::Procedure
+                        || reading.has(Class::Past, 0, reading.words.len())),
                 domain,
             ),
             score,
