@@ -146,6 +146,13 @@ fn held(
         let unspaced = !shown.starts_with(|c: char| {
             c < '\u{370}' || matches!(c, '我' | 'म' | 'ا' | 'أ' | 'ع' | 'ل')
         });
+        let told = (sentence.from..signal.from).any(|w| {
+            matches!(
+                reading.words.folded(w),
+                "我" | "私" | "僕" | "俺" | "저" | "제" | "나" | "내"
+            )
+        });
+        let unspaced = unspaced && !told;
         return (sentence.question && unspaced).then(|| Trap::bare("trap-question"));
     }
     if sentence.question && !states_fact(reading, signal, sentence, tie) {
