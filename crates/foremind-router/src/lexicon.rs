@@ -1,5 +1,7 @@
 //! The lexicons: phrases with a class and a domain, read from the data files and looked up word by word.
 
+use std::borrow::Cow;
+
 use foremind_types::Domain;
 
 use crate::words::Words;
@@ -186,13 +188,13 @@ pub(crate) const FILES: &[(&str, &str)] = &[
 #[derive(Debug, Default)]
 pub(crate) struct Lexicon {
     /// Folded phrase and meaning; sorted by phrase, then class.
-    entries: Vec<(Box<str>, Meaning)>,
+    entries: Vec<(Cow<'static, str>, Meaning)>,
 }
 
 impl Lexicon {
     /// Reads data files; lines that cannot be read are left out and returned.
-    pub(crate) fn read(files: &[(&'static str, &str)]) -> (Self, Vec<LineError>) {
-        let mut entries = Vec::with_capacity(4096);
+    pub(crate) fn read(files: &[(&'static str, &'static str)]) -> (Self, Vec<LineError>) {
+        let mut entries = Vec::with_capacity(8192);
         let mut errors = Vec::new();
         for &(file, text) in files {
             for (at, line) in text.lines().enumerate() {
@@ -282,7 +284,10 @@ fn stems(phrase: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A line is empty, a comment (`#`), or `class <tab> domain <tab> phrase, phrase, ...`.
-fn read_line(line: &str, entries: &mut Vec<(Box<str>, Meaning)>) -> Result<(), &'static str> {
+fn read_line(
+    line: &'static str,
+    entries: &mut Vec<(Cow<'static, str>, Meaning)>,
+) -> Result<(), &'static str> {
     if line.trim().is_empty() || line.starts_with('#') {
         return Ok(());
     }
@@ -296,9 +301,12 @@ fn read_line(line: &str, entries: &mut Vec<(Box<str>, Meaning)>) -> Result<(), &
     let domain = Domain::parse(domain).ok_or("unknown domain")?;
     for phrase in phrases.split(',').map(str::trim) {
         // Most phrases stand in the file as they are compared.
-        let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b' ';
-        if !phrase.is_empty() && phrase.bytes().all(plain) && !phrase.contains("  ") {
-            entries.push((phrase.into(), Meaning { class, domain }));
+        let plain =
+            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'\'');
+        let odd =
+            |mark| phrase.contains(mark) || phrase.ends_with('\'') || phrase.starts_with('\'');
+        if !phrase.is_empty() && phrase.bytes().all(plain) && !odd("  ") && !odd("' ") {
+            entries.push((Cow::Borrowed(phrase), Meaning { class, domain }));
             continue;
         }
         let words = Words::of(phrase);
@@ -306,7 +314,7 @@ fn read_line(line: &str, entries: &mut Vec<(Box<str>, Meaning)>) -> Result<(), &
             return Err("empty phrase");
         }
         let folded = words.phrase(0, words.len());
-        entries.push((folded.into(), Meaning { class, domain }));
+        entries.push((Cow::Owned(folded.to_owned()), Meaning { class, domain }));
     }
     Ok(())
 }
@@ -333,6 +341,16 @@ mod tests {
         // A tenth more for phrases that run across the seams.
         assert!(large * 10 <= small * 64 * 11, "{small} {large}");
         assert!(small <= 10 * 17 * 6, "{small}");
+    }
+
+    #[test]
+    fn phrases_are_kept_as_texts_are_folded() {
+        let (lexicon, _) = Lexicon::read(FILES);
+        for (phrase, _) in &lexicon.entries {
+            let words = Words::of(phrase);
+            assert_eq!(words.phrase(0, words.len()), phrase);
+        }
+        assert!(lexicon.entries.len() > 4000);
     }
 
     #[test]
