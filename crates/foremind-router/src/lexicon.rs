@@ -184,11 +184,38 @@ pub(crate) const FILES: &[(&str, &str)] = &[
     ("languages.tsv", include_str!("../data/languages.tsv")),
 ];
 
+/// A folded phrase and one meaning of it.
+#[derive(Debug)]
+struct Entry {
+    /// The first eight bytes as a number that sorts as they do: most comparisons end here.
+    key: u64,
+    phrase: Cow<'static, str>,
+    meaning: Meaning,
+}
+
+impl Entry {
+    fn new(phrase: Cow<'static, str>, meaning: Meaning) -> Self {
+        Self {
+            key: key(&phrase),
+            phrase,
+            meaning,
+        }
+    }
+}
+
+/// See [`Entry::key`]; short phrases are filled up with zero bytes, which sort first.
+fn key(phrase: &str) -> u64 {
+    let bytes = phrase.bytes().chain(core::iter::repeat(0));
+    bytes
+        .take(8)
+        .fold(0, |key, byte| key << 8 | u64::from(byte))
+}
+
 /// All phrases, sorted, so that a text is looked up by binary search.
 #[derive(Debug, Default)]
 pub(crate) struct Lexicon {
     /// Folded phrase and meaning; sorted by phrase, then class.
-    entries: Vec<(Cow<'static, str>, Meaning)>,
+    entries: Vec<Entry>,
 }
 
 impl Lexicon {
@@ -207,9 +234,20 @@ impl Lexicon {
                 }
             }
         }
-        entries.sort_unstable_by(|a, b| a.0.cmp(&b.0).then(a.1.class.cmp(&b.1.class)));
-        entries.dedup_by(|a, b| a.0 == b.0 && a.1.class == b.1.class);
+        entries.sort_unstable_by(|a, b| {
+            let phrases = || a.phrase.cmp(&b.phrase);
+            let order = a.key.cmp(&b.key).then_with(phrases);
+            order.then_with(|| a.meaning.class.cmp(&b.meaning.class))
+        });
+        entries.dedup_by(|a, b| a.phrase == b.phrase && a.meaning.class == b.meaning.class);
         (Self { entries }, errors)
+    }
+
+    /// Where the phrase stands or would stand.
+    fn place(&self, phrase: &str) -> usize {
+        let key = key(phrase);
+        self.entries
+            .partition_point(|e| e.key < key || (e.key == key && *e.phrase < *phrase))
     }
 
     /// Every phrase of the lexicon in the text: for each place and class the longest, in order of place.
@@ -223,16 +261,16 @@ impl Lexicon {
             while to <= words.len() {
                 let phrase = words.phrase(from, to);
                 lookups += 1;
-                let at = self.entries.partition_point(|(p, _)| **p < *phrase);
+                let at = self.place(phrase);
                 for stem in stems(phrase) {
                     let at = if stem.len() == phrase.len() {
                         at
                     } else {
-                        self.entries.partition_point(|(p, _)| **p < *stem)
+                        self.place(stem)
                     };
-                    let same = self.entries[at..].iter().take_while(|(p, _)| **p == *stem);
+                    let same = self.entries[at..].iter().take_while(|e| e.phrase == stem);
                     let mut any = false;
-                    for (_, meaning) in same {
+                    for Entry { meaning, .. } in same {
                         any = true;
                         let hit = Hit {
                             meaning: *meaning,
@@ -254,9 +292,10 @@ impl Lexicon {
                 // A longer phrase can only begin with this one and a space.
                 let longer = self.entries[at..]
                     .iter()
-                    .find(|(p, _)| **p != *phrase)
-                    .is_some_and(|(p, _)| {
-                        p.strip_prefix(phrase)
+                    .find(|e| e.phrase != phrase)
+                    .is_some_and(|e| {
+                        e.phrase
+                            .strip_prefix(phrase)
                             .is_some_and(|rest| rest.starts_with(' '))
                     });
                 if !longer {
@@ -284,10 +323,7 @@ fn stems(phrase: &str) -> impl Iterator<Item = &str> {
 }
 
 /// A line is empty, a comment (`#`), or `class <tab> domain <tab> phrase, phrase, ...`.
-fn read_line(
-    line: &'static str,
-    entries: &mut Vec<(Cow<'static, str>, Meaning)>,
-) -> Result<(), &'static str> {
+fn read_line(line: &'static str, entries: &mut Vec<Entry>) -> Result<(), &'static str> {
     if line.trim().is_empty() || line.starts_with('#') {
         return Ok(());
     }
@@ -306,7 +342,7 @@ fn read_line(
         let odd =
             |mark| phrase.contains(mark) || phrase.ends_with('\'') || phrase.starts_with('\'');
         if !phrase.is_empty() && phrase.bytes().all(plain) && !odd("  ") && !odd("' ") {
-            entries.push((Cow::Borrowed(phrase), Meaning { class, domain }));
+            entries.push(Entry::new(Cow::Borrowed(phrase), Meaning { class, domain }));
             continue;
         }
         let words = Words::of(phrase);
@@ -314,7 +350,10 @@ fn read_line(
             return Err("empty phrase");
         }
         let folded = words.phrase(0, words.len());
-        entries.push((Cow::Owned(folded.to_owned()), Meaning { class, domain }));
+        entries.push(Entry::new(
+            Cow::Owned(folded.to_owned()),
+            Meaning { class, domain },
+        ));
     }
     Ok(())
 }
@@ -346,9 +385,9 @@ mod tests {
     #[test]
     fn phrases_are_kept_as_texts_are_folded() {
         let (lexicon, _) = Lexicon::read(FILES);
-        for (phrase, _) in &lexicon.entries {
+        for Entry { phrase, .. } in &lexicon.entries {
             let words = Words::of(phrase);
-            assert_eq!(words.phrase(0, words.len()), phrase);
+            assert_eq!(words.phrase(0, words.len()), &**phrase);
         }
         assert!(lexicon.entries.len() > 4000);
     }
