@@ -116,9 +116,10 @@ fn web_module(
         module.name,
         &sha256(&input)[..16]
     ))?;
+    // How the steps are done is an input as well: this file.
     let stamp = Stamp::new(kept.join("stamp"))
         .input(&input)
-        .input(WASM_OPT_FLAGS.concat().as_bytes());
+        .input(include_bytes!("build.rs"));
     if !stamp.is_fresh() {
         bindgen(module.name, input, &kept)?;
         optimise(workspace, &kept.join(format!("{}_bg.wasm", module.name)))?;
