@@ -73,6 +73,14 @@ impl Profile {
             Profile::Ci => "wasm-ci",
         }
     }
+
+    /// How hard wasm-opt tries: the highest level takes minutes on the larger module.
+    pub(crate) fn wasm_opt_level(self) -> &'static str {
+        match self {
+            Profile::Release => "-O3",
+            Profile::Ci => "-O1",
+        }
+    }
 }
 
 /// Reads the arguments after the program's name.

@@ -50,8 +50,7 @@ pub(crate) const DIST: &str = "pkg/dist";
 const PROFILE_FILE: &str = "target/wasm/profile";
 
 /// The features are named one by one: `--all-features` emits instructions that node 20 rejects.
-const WASM_OPT_FLAGS: [&str; 10] = [
-    "-O3",
+const WASM_OPT_FEATURES: [&str; 9] = [
     "--enable-bulk-memory",
     "--enable-bulk-memory-opt",
     "--enable-nontrapping-float-to-int",
@@ -119,10 +118,15 @@ fn web_module(
     // How the steps are done is an input as well: this file.
     let stamp = Stamp::new(kept.join("stamp"))
         .input(&input)
+        .input(profile.wasm_opt_level().as_bytes())
         .input(include_bytes!("build.rs"));
     if !stamp.is_fresh() {
         bindgen(module.name, input, &kept)?;
-        optimise(workspace, &kept.join(format!("{}_bg.wasm", module.name)))?;
+        optimise(
+            workspace,
+            profile,
+            &kept.join(format!("{}_bg.wasm", module.name)),
+        )?;
         stamp.set()?;
     }
     for suffix in GLUE_SUFFIXES {
@@ -219,12 +223,15 @@ fn unusable<E: std::fmt::Display>(name: &str) -> impl Fn(E) -> Error {
 }
 
 /// Runs wasm-opt on a file in place.
-fn optimise(workspace: &Workspace, path: &Path) -> Result<(), Error> {
+fn optimise(workspace: &Workspace, profile: Profile, path: &Path) -> Result<(), Error> {
     let before = read(path)?.len();
     let out = path.with_extension("opt");
     let mut command = Command::new("node");
     command.arg(workspace.path("xtask/node_modules/binaryen/bin/wasm-opt"));
-    run(command.args(WASM_OPT_FLAGS).arg(path).arg("-o").arg(&out))?;
+    command
+        .arg(profile.wasm_opt_level())
+        .args(WASM_OPT_FEATURES);
+    run(command.arg(path).arg("-o").arg(&out))?;
     fs::rename(&out, path).map_err(Error::io("replace", path))?;
     say!(
         "wasm-opt: {} from {before} to {} bytes",
