@@ -99,7 +99,7 @@ export async function drive(
     let reply: Reply = { kind: 'begin' };
     for (;;) {
       const step = core.guard(life, () => memory.step(op, reply, ...ambient()));
-      if (step.kind === 'done') return { response: step.response, wrote };
+      if (step.kind === 'done') return { response: quantised(step.response), wrote };
       if (step.kind === 'failed') throw fromPlain(step.error);
       throwIfAborted(signal);
       switch (step.kind) {
@@ -175,6 +175,24 @@ function lost(): ForemindError {
     'storage-lost',
     'the stored memory was deleted or evicted while it was open; close it, and open it again to begin a new one',
   );
+}
+
+/**
+ * Scores, priorities and weights are single-precision in the core, quantised to 1e-4. They cross as their exact
+ * double (0.9 as 0.8999999761581421); this makes them what the core means. In place.
+ */
+function quantised<T>(value: T): T {
+  if (Array.isArray(value)) value.forEach(quantised);
+  else if (typeof value === 'object' && value !== null) {
+    const fields = value as { [field: string]: unknown };
+    for (const [field, inner] of Object.entries(fields)) {
+      if (typeof inner === 'object') quantised(inner);
+      else if (typeof inner === 'number' && (field === 'score' || field === 'priority' || field === 'weight')) {
+        fields[field] = Math.round(inner * 1e4) / 1e4;
+      }
+    }
+  }
+  return value;
 }
 
 /** Time and randomness, fresh for each step, since the core has neither. */

@@ -11,7 +11,11 @@ testIn('the macaron story: told, forgotten about, reopened, asked', async (direc
   const { records } = await memory.remember(me, "I'm allergic to tree nuts");
   assert.equal(records.length, 1);
   assert.equal(records[0].outcome, 'added');
-  assert.equal(records[0].record.route.tier, 'profile');
+  const { route } = records[0].record;
+  assert.equal(route.tier, 'profile');
+  for (const number of [route.score, route.priority, ...route.reasons.map(({ weight }) => weight)]) {
+    assert.ok(String(number).length <= 6, `${number} is quantised to 1e-4`);
+  }
   const turn = { thread: 't1', turn: '1', role: 'user', text: 'We painted the fence on Saturday. My sister lives in Porto.' };
   const first = await memory.ingest(me, turn);
   assert.equal(first.repeated, false);
