@@ -1,3 +1,5 @@
+use std::sync::OnceLock;
+
 use foremind_guard::Guard;
 use foremind_router::Router;
 use foremind_types::{Ambient, Entry, Error, ErrorCode};
@@ -7,18 +9,29 @@ use crate::state::State;
 use crate::{Reply, Request, Step};
 
 /// One memory: its state, and the rules that change it.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Engine {
     pub(crate) state: State,
     pub(crate) guard: Guard,
     pub(crate) router: Router,
 }
 
+impl Default for Engine {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
 impl Engine {
-    /// An empty memory.
+    /// An empty memory. The router's lexicons are read once for all memories of the process.
     #[must_use]
     pub fn new() -> Self {
-        Self::default()
+        static ROUTER: OnceLock<Router> = OnceLock::new();
+        Self {
+            state: State::default(),
+            guard: Guard::new(),
+            router: ROUTER.get_or_init(Router::new).clone(),
+        }
     }
 
     /// Folds an entry into the state. Applying it again changes nothing, and the order of concurrent

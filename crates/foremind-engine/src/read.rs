@@ -140,7 +140,9 @@ impl Engine {
                 .into_iter()
                 .flat_map(|record| record.supersedes.iter().map(|s| s.id));
             for next in earlier.chain(self.state.replaced_by(id)) {
-                if found.len() < CHAIN_RECORDS && found.insert(next) {
+                // A chain ends where the asker does not see on.
+                let seen = self.one(scope, next, now_ms).is_ok();
+                if seen && found.len() < CHAIN_RECORDS && found.insert(next) {
                     ahead.push_back(next);
                 }
             }
