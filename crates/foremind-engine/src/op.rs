@@ -51,7 +51,7 @@ impl VectorCache {
     }
 
     /// The next texts to ask for, if any of `texts` still has to be.
-    pub(crate) fn missing<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Option<Plan> {
+    pub(crate) fn missing<'t>(&self, texts: impl Iterator<Item = &'t str>) -> Option<Vec<String>> {
         if self.failed {
             return None;
         }
@@ -64,7 +64,7 @@ impl VectorCache {
                 wanted.push(text.to_owned());
             }
         }
-        (!wanted.is_empty()).then_some(Plan::Encode(wanted))
+        (!wanted.is_empty()).then_some(wanted)
     }
 
     fn take(&mut self, texts: Vec<String>, rows: Vec<Vec<Embedding>>) {
@@ -81,6 +81,10 @@ impl VectorCache {
 }
 
 /// What a verb wants.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "made once per step and matched at once"
+)]
 pub(crate) enum Plan {
     Encode(Vec<String>),
     Commit {

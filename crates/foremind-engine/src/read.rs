@@ -49,8 +49,8 @@ impl Engine {
             now_ms,
         };
         let has_vectors = sight.has_vectors();
-        if has_vectors && let Some(plan) = vectors.missing(core::iter::once(query)) {
-            return Ok(plan);
+        if has_vectors && let Some(texts) = vectors.missing(core::iter::once(query)) {
+            return Ok(Plan::Encode(texts));
         }
         let question = Question {
             query: Some(query),

@@ -276,7 +276,7 @@ impl State {
         let mut out = Hashed(blake3::Hasher::new());
         // Hashing cannot fail. Debug output names every field, so different states read differently.
         for (id, slot) in &self.slots {
-            let _ = write!(out, "{id:?}{slot:?}\n");
+            let _ = writeln!(out, "{id:?}{slot:?}");
         }
         let _ = write!(out, "{:?}{:?}", self.turns, self.seen);
         out.0.finalize().into()

@@ -57,7 +57,7 @@ impl Engine {
         let statements = routed.as_deref().unwrap_or_default();
         let kept: Vec<(u16, &Statement)> = (0..).zip(statements).collect();
         let noted = match self.note(told, &kept, vectors, at)? {
-            Note::Encode(plan) => return Ok(plan),
+            Note::Encode(texts) => return Ok(Plan::Encode(texts)),
             Note::Ready(noted) => noted,
         };
         Ok(Plan::Commit {
@@ -114,7 +114,7 @@ impl Engine {
             .filter(|(_, statement)| statement.routing.keep != Keep::Nothing)
             .collect();
         let mut noted = match self.note(&turn.told, &kept, vectors, at)? {
-            Note::Encode(plan) => return Ok(plan),
+            Note::Encode(texts) => return Ok(Plan::Encode(texts)),
             Note::Ready(noted) => noted,
         };
         noted.changes.push(Change::Turn {
@@ -173,8 +173,8 @@ impl Engine {
             .iter()
             .map(|record| record.text.as_str())
             .take(INLINE_TEXTS);
-        if let Some(plan) = vectors.missing(inline) {
-            return Ok(Note::Encode(plan));
+        if let Some(texts) = vectors.missing(inline) {
+            return Ok(Note::Encode(texts));
         }
 
         let mut changes: Vec<Change> = Vec::new();
@@ -218,8 +218,8 @@ impl Engine {
             .take(max as usize)
             .filter_map(|id| self.state.record(*id))
             .collect();
-        if let Some(plan) = vectors.missing(records.iter().map(|record| record.text.as_str())) {
-            return Ok(plan);
+        if let Some(texts) = vectors.missing(records.iter().map(|record| record.text.as_str())) {
+            return Ok(Plan::Encode(texts));
         }
         let changes: Vec<Change> = records
             .iter()
@@ -246,7 +246,7 @@ impl Engine {
 }
 
 enum Note {
-    Encode(Plan),
+    Encode(Vec<String>),
     Ready(Noting),
 }
 

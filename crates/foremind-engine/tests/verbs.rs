@@ -1,4 +1,9 @@
 //! What each verb does, seen through the step protocol.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a failing helper is a failing test"
+)]
 
 mod common;
 
