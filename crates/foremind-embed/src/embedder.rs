@@ -99,8 +99,14 @@ impl Embedder {
         self.unit_vector(text)
     }
 
+    /// The token ids that a text is encoded from, for comparisons with other runtimes.
+    #[must_use]
+    pub fn tokens(&self, text: &str) -> Vec<u32> {
+        self.word_piece.tokens(text)
+    }
+
     fn unit_vector(&self, text: &str) -> Result<[f32; VECTOR_DIMENSIONS], EmbedError> {
-        let tokens = self.word_piece.tokens(text);
+        let tokens = self.tokens(text);
         let states = self.backend.hidden_states(&tokens)?;
         mean_unit(&states).ok_or_else(|| EmbedError::Inference {
             what: "the mean of the hidden states has no direction".to_owned(),

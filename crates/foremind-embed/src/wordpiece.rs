@@ -209,12 +209,16 @@ struct Words<'v> {
 impl Words<'_> {
     /// Cleans one character of the text, decomposes it and hands it on.
     fn take(&mut self, c: char) {
-        if matches!(c, '\t' | '\n' | '\r') || c.is_whitespace() && !c.is_other() {
-            self.end_word();
-        } else if matches!(c, '\0' | '\u{fffd}') || c.is_other() {
+        if c.is_ascii() {
+            match c {
+                ' ' | '\t' | '\n' | '\r' => self.end_word(),
+                _ if c.is_ascii_control() => {}
+                _ => self.order(c),
+            }
+        } else if c == '\u{fffd}' || c.is_other() {
             // Control and format characters vanish without splitting a word.
-        } else if c.is_ascii() {
-            self.order(c);
+        } else if c.is_whitespace() {
+            self.end_word();
         } else if is_ideograph(c) {
             self.end_word();
             decompose_canonical(c, |part| self.order(part));

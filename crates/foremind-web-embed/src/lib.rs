@@ -64,6 +64,12 @@ impl WebEmbedder {
         Ok(rows.unchecked_into())
     }
 
+    /// The token ids that a text is encoded from, for checks of fidelity.
+    #[must_use]
+    pub fn tokens(&self, text: &str) -> Vec<u32> {
+        self.0.tokens(text)
+    }
+
     /// The unit vector of one text before it becomes int8: 384 numbers, for checks of fidelity.
     ///
     /// # Errors
