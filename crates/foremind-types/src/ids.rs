@@ -35,9 +35,19 @@ impl fmt::Display for IdError {
 
 impl core::error::Error for IdError {}
 
-/// Id of a record: a ULID (48 bits of Unix milliseconds, 80 random bits), so ids sort by time of telling.
+/// Id of a record: a ULID (48 bits of Unix milliseconds, 80 random bits, written as 26 characters of
+/// Crockford base32), so ids sort by time of telling.
+///
+/// Source: the ULID specification. The `ulid` crate is not used because on wasm it depends on
+/// wasm-bindgen, which nothing below a binding may.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct RecordId(ulid::Ulid);
+pub struct RecordId(u128);
+
+/// Crockford's digits: no I, L, O and U.
+const DIGITS: &[u8; 32] = b"0123456789ABCDEFGHJKMNPQRSTVWXYZ";
+const ULID_CHARACTERS: usize = 26;
+const TIME_BITS: u32 = 48;
+const RANDOM_BITS: u32 = 80;
 
 impl RecordId {
     /// Makes an id from the time of telling and 80 bits of the caller's entropy.
@@ -45,45 +55,63 @@ impl RecordId {
     pub fn new(told_ms: i64, entropy: [u8; 10]) -> Self {
         let mut wide = [0; 16];
         wide[..10].copy_from_slice(&entropy);
-        let random = u128::from_le_bytes(wide);
-        Self(ulid::Ulid::from_parts(
-            told_ms.max(0).unsigned_abs(),
-            random,
-        ))
+        let time = u128::from(told_ms.max(0).unsigned_abs()) & ((1 << TIME_BITS) - 1);
+        Self(time << RANDOM_BITS | u128::from_le_bytes(wide))
     }
 
     /// The 16 bytes, most significant first.
     #[must_use]
+    #[expect(
+        clippy::big_endian_bytes,
+        reason = "the specification's order, which sorts by time"
+    )]
     pub fn to_bytes(self) -> [u8; 16] {
-        self.0.to_bytes()
+        self.0.to_be_bytes()
     }
 
     /// Inverse of [`RecordId::to_bytes`].
     #[must_use]
+    #[expect(
+        clippy::big_endian_bytes,
+        reason = "the specification's order, which sorts by time"
+    )]
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
-        Self(ulid::Ulid::from_bytes(bytes))
+        Self(u128::from_be_bytes(bytes))
     }
 }
 
 impl fmt::Display for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        (0..ULID_CHARACTERS).rev().try_for_each(|place| {
+            let digit = (self.0 >> (5 * place)) as usize % DIGITS.len();
+            fmt::Write::write_char(f, char::from(DIGITS[digit]))
+        })
     }
 }
 
 impl fmt::Debug for RecordId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
+        fmt::Display::fmt(self, f)
     }
 }
 
 impl FromStr for RecordId {
     type Err = IdError;
 
+    /// Lower case is read as upper case, as Crockford's base32 allows.
     fn from_str(text: &str) -> Result<Self, IdError> {
-        ulid::Ulid::from_string(text)
+        // 26 characters hold 130 bits: the first may be at most 7.
+        if text.len() != ULID_CHARACTERS || !matches!(text.as_bytes()[0], b'0'..=b'7') {
+            return Err(IdError::NotAUlid);
+        }
+        text.bytes()
+            .try_fold(0_u128, |value, byte| {
+                let upper = byte.to_ascii_uppercase();
+                let digit = DIGITS.iter().position(|digit| *digit == upper)?;
+                Some(value << 5 | digit as u128)
+            })
             .map(Self)
-            .map_err(|_| IdError::NotAUlid)
+            .ok_or(IdError::NotAUlid)
     }
 }
 
@@ -214,6 +242,28 @@ mod tests {
         assert_eq!(early.to_string().parse(), Ok(early));
         assert_eq!(RecordId::from_bytes(early.to_bytes()), early);
         assert_eq!("not an id".parse::<RecordId>(), Err(IdError::NotAUlid));
+        // The example of the specification: 1469918176385 ms.
+        let example: RecordId = "01ARYZ6S41TSV4RRFFQ69G5FAV".parse().unwrap();
+        assert_eq!(
+            example.to_bytes()[..6],
+            1_469_918_176_385_u64
+                .to_le_bytes()
+                .iter()
+                .rev()
+                .copied()
+                .collect::<Vec<_>>()[2..]
+        );
+        assert_eq!(example.to_string(), "01ARYZ6S41TSV4RRFFQ69G5FAV");
+        assert_eq!("01aryz6s41tsv4rrffq69g5fav".parse(), Ok(example));
+        // One more than the largest, and a letter that is no digit.
+        assert_eq!(
+            "80000000000000000000000000".parse::<RecordId>(),
+            Err(IdError::NotAUlid)
+        );
+        assert_eq!(
+            "7ZZZZZZZZZZZZZZZZZZZZZZZZU".parse::<RecordId>(),
+            Err(IdError::NotAUlid)
+        );
         assert_eq!("é".repeat(13).parse::<RecordId>(), Err(IdError::NotAUlid));
     }
 
