@@ -43,10 +43,10 @@ pub(crate) fn ambient(
         return Err(invalid("entropy must be 32 bytes"));
     };
     // 8.64e15 is the largest time value of ECMAScript, so the casts below are exact.
-    if !(now_ms.abs() <= 8.64e15) {
+    if !(-8.64e15..=8.64e15).contains(&now_ms) {
         return Err(invalid("the time must be Unix milliseconds"));
     }
-    if !(utc_offset_min.abs() <= 1440.0) {
+    if !(-1440.0..=1440.0).contains(&utc_offset_min) {
         return Err(invalid("the offset from UTC must be -1440 to 1440 minutes"));
     }
     #[allow(
