@@ -287,8 +287,9 @@ pub(crate) fn page(workspace: &Workspace) -> Result<(), Error> {
 
 /// Compiles the component's crate and wraps it.
 fn component(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
-    if !workspace.path("wit").is_dir() {
-        say!("no wit/ folder: no component to build");
+    let worlds = workspace.path("wit");
+    if !worlds.is_dir() || files_below(&worlds)?.is_empty() {
+        say!("wit/ holds no world yet: no component to build");
         return Ok(());
     }
     let input = read(&compile(
