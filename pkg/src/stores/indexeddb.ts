@@ -165,13 +165,17 @@ function explain(error: unknown, opening = false): ForemindError {
     case 'SecurityError':
     case 'NotAllowedError':
       return denied();
+    case 'UnknownError':
+      // Chromium, when site data is blocked in the settings. Only its message tells that from a damaged database.
+      if (opening && /denied/i.test((error as DOMException).message)) return denied();
+      return storageFailed(name);
     case 'InvalidStateError':
       // When opening: private mode. Later: the connection is gone.
       return opening ? denied() : new ForemindError('storage-lost', 'the connection to the stored memory is gone; open it again');
     case 'NotFoundError':
       return new ForemindError('storage-lost', 'the stored memory is gone; open it again to begin a new one');
     default:
-      return new ForemindError('storage-failed', `the browser could not use its storage (${name || 'unknown error'}); nothing was changed`);
+      return storageFailed(name);
   }
 }
 
@@ -180,4 +184,8 @@ function denied(): ForemindError {
     'storage-denied',
     "the browser refuses storage to this page (private mode, or blocked in its settings); allow it, or open with storage: 'memory'",
   );
+}
+
+function storageFailed(name: string): ForemindError {
+  return new ForemindError('storage-failed', `the browser could not use its storage (${name || 'unknown error'}); nothing was changed`);
 }
