@@ -1,0 +1,122 @@
+//! What the tests of this crate share: seeded numbers, and the smallest model that the embedder accepts.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+use foremind_embed::pack;
+
+/// Dimensions of the model's rows.
+pub const COLUMNS: usize = 384;
+
+/// SplitMix64 (Steele, Lea, Flood 2014): equal seeds give equal tests everywhere.
+pub struct Seeded(pub u64);
+
+impl Seeded {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, end: usize) -> usize {
+        (self.next() % end as u64) as usize
+    }
+
+    pub fn pick<'a, T>(&mut self, of: &'a [T]) -> &'a T {
+        &of[self.below(of.len())]
+    }
+}
+
+/// A vocabulary of eight tokens.
+pub const VOCABULARY: &str = "[PAD]\n[UNK]\n[CLS]\n[SEP]\ntree\nnut\n##s\nmarble\n";
+
+/// Row `id` of the tiny model's table.
+pub fn row(id: usize) -> [f32; COLUMNS] {
+    let mut seeded = Seeded(id as u64);
+    core::array::from_fn(|_| (seeded.below(2001) as f32 - 1000.0) / 1000.0)
+}
+
+/// A model file whose hidden states are the rows of a table: what the embedder does around the network can
+/// then be checked by plain arithmetic.
+pub fn tiny_pack(vocabulary: &str, rows: usize) -> Vec<u8> {
+    pack::write(
+        "tiny/1",
+        vocabulary.as_bytes(),
+        &onnx(
+            rows,
+            &["input_ids", "attention_mask", "token_type_ids"],
+            "Gather",
+        ),
+    )
+}
+
+/// An ONNX file with one node; see the field numbers in onnx.proto3.
+pub fn onnx(rows: usize, inputs: &[&str], operator: &str) -> Vec<u8> {
+    let mut table = Vec::new();
+    for dimension in [rows, COLUMNS] {
+        varint_field(&mut table, 1, dimension);
+    }
+    varint_field(&mut table, 2, 1);
+    bytes_field(&mut table, 8, b"table");
+    let raw: Vec<u8> = (0..rows).flat_map(row).flat_map(f32::to_le_bytes).collect();
+    bytes_field(&mut table, 9, &raw);
+
+    let mut node = Vec::new();
+    bytes_field(&mut node, 1, b"table");
+    bytes_field(&mut node, 1, b"input_ids");
+    bytes_field(&mut node, 2, b"hidden");
+    bytes_field(&mut node, 4, operator.as_bytes());
+
+    let mut graph = Vec::new();
+    bytes_field(&mut graph, 1, &node);
+    bytes_field(&mut graph, 2, b"tiny");
+    bytes_field(&mut graph, 5, &table);
+    for input in inputs {
+        bytes_field(&mut graph, 11, &value(input, 7));
+    }
+    bytes_field(&mut graph, 12, &value("hidden", 1));
+
+    let mut opset = Vec::new();
+    varint_field(&mut opset, 2, 17);
+    let mut model = Vec::new();
+    varint_field(&mut model, 1, 8);
+    bytes_field(&mut model, 7, &graph);
+    bytes_field(&mut model, 8, &opset);
+    model
+}
+
+fn value(name: &str, element: usize) -> Vec<u8> {
+    let mut dimension = Vec::new();
+    bytes_field(&mut dimension, 2, b"any");
+    let mut shape = Vec::new();
+    bytes_field(&mut shape, 1, &dimension);
+    bytes_field(&mut shape, 1, &dimension);
+    let mut tensor = Vec::new();
+    varint_field(&mut tensor, 1, element);
+    bytes_field(&mut tensor, 2, &shape);
+    let mut kind = Vec::new();
+    bytes_field(&mut kind, 1, &tensor);
+    let mut value = Vec::new();
+    bytes_field(&mut value, 1, name.as_bytes());
+    bytes_field(&mut value, 2, &kind);
+    value
+}
+
+fn varint_field(out: &mut Vec<u8>, field: usize, value: usize) {
+    varint(out, field << 3);
+    varint(out, value);
+}
+
+fn bytes_field(out: &mut Vec<u8>, field: usize, bytes: &[u8]) {
+    varint(out, field << 3 | 2);
+    varint(out, bytes.len());
+    out.extend(bytes);
+}
+
+fn varint(out: &mut Vec<u8>, mut value: usize) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
