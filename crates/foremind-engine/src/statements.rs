@@ -1,7 +1,7 @@
 //! From a text to routed statements.
 
 use foremind_guard::{Guard, Guarded, Refusal, Verdict};
-use foremind_router::{Router, Routing};
+use foremind_router::{Frame, Router, Routing};
 use foremind_types::limits::STATEMENT_BYTES;
 use foremind_types::{Ambient, Error};
 
@@ -23,13 +23,13 @@ pub(crate) fn whole(
 ) -> Result<Vec<Statement>, Error> {
     let text = guard.turn(text)?;
     if text.len() <= STATEMENT_BYTES {
-        return routed(guard, router, &[text], at);
+        return routed(guard, router, &[text], None, at);
     }
     let mut pieces = router.statements(text);
     // The splitter stops at the most statements of a turn; what is beyond is kept in larger pieces.
     let end = pieces.last().map_or(0, |last| end_in(text, last));
     pieces.push(&text[end..]);
-    routed(guard, router, &pieces, at)
+    routed(guard, router, &pieces, None, at)
 }
 
 /// The statements of a turn.
@@ -40,13 +40,16 @@ pub(crate) fn of_turn(
     at: &Ambient,
 ) -> Result<Vec<Statement>, Error> {
     let text = guard.turn(text)?;
-    routed(guard, router, &router.statements(text), at)
+    // A story or a translation asked for in one sentence of a turn frames the others.
+    let frame = router.frame(text);
+    routed(guard, router, &router.statements(text), Some(frame), at)
 }
 
 fn routed(
     guard: &Guard,
     router: &Router,
     pieces: &[&str],
+    frame: Option<Frame>,
     at: &Ambient,
 ) -> Result<Vec<Statement>, Error> {
     let mut statements = Vec::new();
@@ -58,7 +61,10 @@ fn routed(
             Err(refusal) => return Err(refusal.into()),
             Ok(_) => return Err(invalid("the guard refuses the text")),
         };
-        let routing = router.route(&text, at);
+        let routing = match frame {
+            Some(frame) => router.route_in(&text, frame, at),
+            None => router.route(&text, at),
+        };
         statements.push(Statement { text, routing });
     }
     Ok(statements)
