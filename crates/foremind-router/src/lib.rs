@@ -120,11 +120,7 @@ impl Router {
     /// verdict.
     #[must_use]
     pub fn route(&self, text: &Guarded, at: &Ambient) -> Routing {
-        let reading = Reading::of(text.as_str(), &self.tables.lexicon);
-        let frame = Frame {
-            foreign_words: verdict::foreign_words(&reading),
-        };
-        verdict::of(&reading, frame, at, &self.tables)
+        self.route_in(text, Frame::default(), at)
     }
 
     /// Judges one statement of a turn whose [`Frame`] is known.

@@ -38,11 +38,13 @@ pub(crate) enum Kind {
     Care,
 }
 
-/// All signals of a statement, by place.
-pub(crate) fn signals(reading: &Reading<'_>) -> Vec<Signal> {
+/// The signals of a statement, by place, and whether there are more than are looked at.
+pub(crate) fn signals(reading: &Reading<'_>) -> (Vec<Signal>, bool) {
     let mut found = Vec::new();
+    let mut overflow = false;
     for hit in &reading.hits {
         if found.len() >= SIGNALS_PER_STATEMENT {
+            overflow = true;
             break;
         }
         found.extend(by_word(reading, hit));
@@ -74,7 +76,7 @@ pub(crate) fn signals(reading: &Reading<'_>) -> Vec<Signal> {
                 .iter()
                 .any(|&(from, to)| from <= s.from && s.to <= to && s.kind != Kind::Instruction)
     });
-    found
+    (found, overflow)
 }
 
 /// Abbreviations that are ordinary words in lower case.

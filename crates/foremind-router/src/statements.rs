@@ -1,6 +1,6 @@
 //! Splits a turn into statements.
 
-use foremind_types::limits::{STATEMENT_BYTES, STATEMENTS_PER_TURN};
+use foremind_types::limits::{STATEMENT_BYTES, STATEMENTS_PER_TURN, TURN_BYTES};
 
 /// A sentence that leans on the one before by a pronoun is kept with it up to this size.
 const JOINED_BYTES: usize = 400;
@@ -17,8 +17,13 @@ const LEANING: &[&str] = &[
     "he", "she", "they", "he's", "she's", "they're", "his", "her", "their", "hers", "both",
 ];
 
+/// After so many statements the rest of the turn is cut by size alone, so that all of it finds a place
+/// within [`STATEMENTS_PER_TURN`].
+const SENTENCES: usize = STATEMENTS_PER_TURN - 2 * TURN_BYTES / STATEMENT_BYTES;
+
 /// Statements of a turn: slices of it, trimmed, each with a letter or digit, in order, without overlap, at
-/// most [`STATEMENTS_PER_TURN`] and each at most [`STATEMENT_BYTES`] long. Linear in the turn.
+/// most [`STATEMENTS_PER_TURN`] and each at most [`STATEMENT_BYTES`] long. Nothing of a turn of at most
+/// [`TURN_BYTES`] is left out. Linear in the turn.
 pub(crate) fn split(turn: &str) -> Vec<&str> {
     let mut out: Vec<core::ops::Range<usize>> = Vec::new();
     // Whether the last statement may take up a sentence that leans on it.
@@ -44,20 +49,17 @@ pub(crate) fn split(turn: &str) -> Vec<&str> {
                     '.' | '!' | '?' | '…' | '。' | '！' | '？' | '"' | '”' | '’' | ')' | '」' | '»'
                 )
             });
-        if (stop && !more) || newline || full || closes(turn, start, at, c, next) {
+        let sentence = (stop && !more) || newline || closes(turn, start, at, c, next);
+        if full || (sentence && out.len() < SENTENCES) {
             push(turn, start..end, &mut out, &mut open);
             if newline {
                 open = false;
             }
             start = end;
-            if out.len() == STATEMENTS_PER_TURN {
-                break;
-            }
         }
     }
-    if out.len() < STATEMENTS_PER_TURN {
-        push(turn, start..turn.len(), &mut out, &mut open);
-    }
+    push(turn, start..turn.len(), &mut out, &mut open);
+    out.truncate(STATEMENTS_PER_TURN);
     out.into_iter().filter_map(|r| turn.get(r)).collect()
 }
 
@@ -208,7 +210,13 @@ mod tests {
     #[test]
     fn bounds_hold() {
         let many = "I eat. ".repeat(STATEMENTS_PER_TURN * 2);
-        assert_eq!(split(&many).len(), STATEMENTS_PER_TURN);
+        let statements = split(&many);
+        assert!(statements.len() <= STATEMENTS_PER_TURN);
+        let words = |text: &str| text.split_whitespace().count();
+        assert_eq!(
+            statements.iter().map(|s| words(s)).sum::<usize>(),
+            words(&many)
+        );
         let long = "é".repeat(STATEMENT_BYTES * 2);
         assert!(split(&long).iter().all(|s| s.len() <= STATEMENT_BYTES));
         assert_eq!(split(&long).concat(), long);

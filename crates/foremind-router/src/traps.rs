@@ -115,7 +115,7 @@ fn held(
     if let Some(hit) = reading.first(Class::Retract, back, signal.from) {
         return Some(Trap::at("trap-retracted", hit));
     }
-    if let Some(hit) = reading.first(Class::Fiction, back, signal.from) {
+    if let Some(hit) = reading.first(Class::Fiction, sentence.from.max(back), signal.from) {
         return Some(Trap::at("trap-fiction", hit));
     }
     if let Some(hit) = before(Class::Hypothetical) {
@@ -205,7 +205,10 @@ fn doubt(
     if signal.kind == Kind::Instruction {
         return Outcome::Free;
     }
-    if let Some(hit) = reading.first(Class::Fiction, signal.to, high) {
+    // A fiction announced in an earlier sentence may go on here, or the owner speaks again.
+    let back = signal.from.saturating_sub(WINDOW);
+    let announced = reading.first(Class::Fiction, back, signal.from);
+    if let Some(hit) = announced.or_else(|| reading.first(Class::Fiction, signal.to, high)) {
         return Outcome::Doubt(Trap::at("trap-fiction", hit));
     }
     if signal.kind == Kind::State

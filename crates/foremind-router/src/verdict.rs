@@ -37,21 +37,36 @@ fn quantised(score: f32) -> f32 {
 
 /// The verdict on a statement.
 pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tables) -> Routing {
-    let found = signals::signals(reading);
+    let (found, overflow) = signals::signals(reading);
     let mut judged: Vec<(Signal, Finding)> = found
         .iter()
         .map(|signal| (*signal, traps::judge(reading, signal, &found)))
         .collect();
-    if frame.foreign_words {
+    let own = foreign_words(reading);
+    if own || frame.foreign_words {
+        let trap = Trap {
+            name: "trap-foreign-words",
+            from: 0,
+            to: 0,
+        };
         for (signal, finding) in &mut judged {
-            if signal.name != "standing-instruction" && !matches!(finding.outcome, Outcome::Held(_))
+            if signal.name == "standing-instruction" || matches!(finding.outcome, Outcome::Held(_))
             {
-                finding.outcome = Outcome::Held(Trap {
-                    name: "trap-foreign-words",
-                    from: 0,
-                    to: 0,
-                });
+                continue;
             }
+            // A sentence that asks for a story, or quotes one, is one; a fact beside it may still be the
+            // owner's ("Write her a story. She can't have nuts."), so it is shown in doubt.
+            let sentence = reading.sentence(signal.from);
+            let (from, to) = (sentence.from, sentence.to);
+            let foreign = [Class::Fiction, Class::Request, Class::Quote]
+                .into_iter()
+                .any(|class| reading.has(class, from, to))
+                || (signal.from..signal.to).any(|w| reading.words.word(w).quoted);
+            finding.outcome = if own && foreign {
+                Outcome::Held(trap)
+            } else {
+                Outcome::Doubt(trap)
+            };
         }
     }
 
@@ -70,7 +85,9 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
 
     let strongest = counting.first();
     let next = counting.get(1).map_or(0.0, |c| c.0);
-    let score = quantised(strongest.map_or(0.0, |c| c.0 + next / 2.0));
+    // More signals than are looked at: what was not seen could be a modifier, so the statement is shown.
+    let floor = if overflow { THRESHOLD_OTHER } else { 0.0 };
+    let score = quantised(strongest.map_or(0.0, |c| c.0 + next / 2.0).max(floor));
     let domain = strongest.map_or_else(|| topic(reading), |c| domain_of(reading, &c.1, &counting));
     let threshold = if domain.is_health_or_food() {
         THRESHOLD_HEALTH
@@ -132,7 +149,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
                 domain,
             ),
             score,
-            reasons: reasons(reading, &judged),
+            reasons: reasons(reading, &judged, overflow),
             stage: Stage::Lexical,
             judgement: match (profile, certain) {
                 (true, true) => Judgement::Settled,
@@ -242,8 +259,15 @@ fn keep(reading: &Reading<'_>, profile: bool, attribute: bool) -> Keep {
 }
 
 /// Signals that count, strongest first, then what was held back and why.
-fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)]) -> Vec<Reason> {
+fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)], overflow: bool) -> Vec<Reason> {
     let mut signals = Vec::new();
+    if overflow {
+        signals.push(Reason {
+            signal: "doubt-many-signals".to_owned(),
+            matched: String::new(),
+            weight: THRESHOLD_OTHER,
+        });
+    }
     let mut traps: Vec<Reason> = Vec::new();
     for (signal, finding) in judged {
         let (weight, trap) = match finding.outcome {

@@ -285,7 +285,9 @@ fn a_story_frames_every_statement_of_its_turn() {
     let frame = router.frame(turn);
     assert!(frame.foreign_words);
     let last = router.route_in(&guarded("I'm allergic to garlic."), frame, &TOLD);
-    assert_eq!(last.route.tier, Tier::Store);
+    assert_eq!(last.route.judgement, Judgement::Pending);
+    let alone = route("Write a short story in which I'm allergic to garlic.");
+    assert_eq!(alone.route.tier, Tier::Store);
 }
 
 #[test]
@@ -337,10 +339,42 @@ fn a_modifier_survives_in_a_paste_of_ten_thousand_words() {
     let filler = "The tram was late and the sun was out. ".repeat(550);
     let turn = format!("{filler}I'm allergic to latex. {filler}");
     let router = Router::new();
-    let statements = router.statements(&turn);
-    assert_eq!(statements.len(), STATEMENTS_PER_TURN);
-    let lines = turn.replace(". ", ".\n");
-    assert_eq!(router.statements(&lines).len(), STATEMENTS_PER_TURN);
+    for turn in [turn.clone(), turn.replace(". ", ".\n")] {
+        let statements = router.statements(&turn);
+        assert!(statements.len() <= STATEMENTS_PER_TURN);
+        let told: Vec<&str> = statements
+            .into_iter()
+            .filter(|s| s.contains("latex"))
+            .collect();
+        assert_eq!(told.len(), 1);
+        assert_eq!(tier(told[0]), Tier::Profile);
+    }
+}
+
+#[test]
+fn a_fact_beside_a_request_for_a_story_is_shown_in_doubt() {
+    let router = Router::new();
+    let turn = "Write a bedtime story for my daughter. She's allergic to nuts.";
+    let frame = router.frame(turn);
+    assert!(frame.foreign_words);
+    let doubt = (Tier::Profile, Judgement::Pending);
+    for text in ["I'm allergic to nuts.", turn] {
+        let route = router.route_in(&guarded(text), frame, &TOLD).route;
+        assert_eq!((route.tier, route.judgement), doubt, "{text}");
+    }
+}
+
+#[test]
+fn more_signals_than_are_looked_at_are_shown() {
+    let harmless = "We talked about insulin. ".repeat(70);
+    let route = route(&format!("{harmless}I carry an EpiPen.")).route;
+    assert_eq!(route.tier, Tier::Profile);
+    assert!(
+        route
+            .reasons
+            .iter()
+            .any(|r| r.signal == "doubt-many-signals")
+    );
 }
 
 fn fragment() -> impl Strategy<Value = String> {
