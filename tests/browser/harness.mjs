@@ -15,8 +15,9 @@ import { serve } from '../../www/server.mjs';
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const firstThatExists = (paths) => paths.find((path) => path && existsSync(path));
 
-/** Generous, because these machines are slow and shared; no test asserts a time. */
-export const patience = { timeout: 120_000 };
+/** Generous, because these machines are slow and shared; no test asserts a time. Pages are looked at by a timer, since
+ * a tab in the background draws no frames. */
+export const patience = { timeout: 120_000, polling: 200 };
 
 export const builtPage = process.env.FOREMIND_PAGE ?? join(root, 'www/dist');
 export const builtPackage = join(root, 'pkg/dist');
@@ -66,7 +67,7 @@ export const browsers = [chromium, firefox].filter(({ name }) => wanted === unde
 export async function withBrowser(kind, use, { userDataDir, prefs = {} } = {}) {
   assert.ok(kind.path, `${kind.name} is not installed; set FOREMIND_${kind.name.toUpperCase()} to its path`);
   const profile = userDataDir ?? (await mkdtemp(join(tmpdir(), 'foremind-browser-')));
-  const browser = await puppeteer.launch({ ...kind.launch(kind.path, profile, prefs), protocolTimeout: patience.timeout, ...patience });
+  const browser = await puppeteer.launch({ ...kind.launch(kind.path, profile, prefs), protocolTimeout: patience.timeout, timeout: patience.timeout });
   try {
     return await use({ browser, userDataDir: profile });
   } finally {
