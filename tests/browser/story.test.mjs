@@ -48,7 +48,7 @@ for (const kind of browsers) {
           assert.ok(used > 0 && used <= budget, `${used} of ${budget}`);
 
           // What the question does name comes from the store.
-          await ask(page, 'Which colour did we paint the hallway?');
+          await ask(page, 'What colour is the hallway?');
           assert.match(await text(page, '#prompt'), /Context:\n- .*hallway in green/);
 
           assert.deepEqual(page.errors, []);

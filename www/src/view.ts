@@ -60,6 +60,7 @@ export function problem(error: unknown) {
   });
   $('problem').replaceChildren(make('code', {}, code), sentence, ' ', dismiss);
   $('problem').hidden = false;
+  $('problem').scrollIntoView({ block: 'nearest' });
   if (!(error instanceof ForemindError)) console.error(error);
 }
 
