@@ -87,7 +87,7 @@ for (const kind of browsers) {
                   const words = () => Array.from({ length: 100 }, () => crypto.randomUUID()).join(' ');
                   for (let number = 0; number < 200; number += 1) {
                     const told = Array.from({ length: 40 }, (_, at) => `Note ${number}-${at} is on ${words()}.`).join('\n');
-                    await memory.ingest(me, { thread: 'fill', turn: String(number), role: 'user', text: told });
+                    await memory.remember(me, told);
                   }
                 }),
               );
