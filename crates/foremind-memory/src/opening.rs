@@ -23,7 +23,8 @@ enum Phase {
     Reading,
     Unwrapping {
         slot: KeySlot,
-        head: Vec<u8>,
+        /// Absent where the making of the memory was cut.
+        head: Option<Vec<u8>>,
     },
     Wrapping {
         memory_id: MemoryId,
@@ -72,7 +73,7 @@ impl Opening {
                 let mut values = values.into_iter();
                 let (slot, head) = (values.next().flatten(), values.next().flatten());
                 match (slot, head) {
-                    (Some(slot), Some(head)) => self.unwrap(&slot, head, draws),
+                    (Some(slot), Some(head)) => self.unwrap(&slot, Some(head), draws),
                     (None, None) => self.create(draws),
                     (slot, _) => {
                         // The two are read one after the other where a store has no snapshot: look again.
@@ -85,9 +86,13 @@ impl Opening {
                     }
                 }
             }
+            (Phase::Reading, OpenReply::KeyAlone(slot)) => {
+                self.may_create()?;
+                self.unwrap(&slot, None, draws)
+            }
             (Phase::Unwrapping { slot, head }, OpenReply::DataKey(data_key)) => {
                 slot.accept(&data_key)?;
-                self.read_log(slot.memory_id(), &data_key, &head, draws)
+                self.unwrapped(slot.memory_id(), &data_key, head.as_deref(), draws)
             }
             (
                 Phase::Wrapping {
@@ -98,7 +103,7 @@ impl Opening {
             ) => {
                 let slot = KeySlot::write_external(memory_id, &data_key, &blob, 0, draws)
                     .map_err(|error| Error::new(ErrorCode::InvalidArgument, error.to_string()))?;
-                self.write_new(memory_id, &data_key, slot, draws)
+                self.write_new(memory_id, &data_key, Some(slot), draws)
             }
             (Phase::Creating(vault), OpenReply::Committed) => {
                 Ok(self.done(Engine::new(), *vault, draws))
@@ -140,12 +145,17 @@ impl Opening {
         Ok(self.read())
     }
 
-    fn unwrap(&mut self, slot: &[u8], head: Vec<u8>, draws: &mut Draws) -> Result<OpenStep, Error> {
+    fn unwrap(
+        &mut self,
+        slot: &[u8],
+        head: Option<Vec<u8>>,
+        draws: &mut Draws,
+    ) -> Result<OpenStep, Error> {
         let slot = KeySlot::read(slot)?;
         match &self.options.key {
             KeySource::Host(host_key) => {
                 let data_key = slot.unwrap_host(host_key.as_bytes())?;
-                self.read_log(slot.memory_id(), &data_key, &head, draws)
+                self.unwrapped(slot.memory_id(), &data_key, head.as_deref(), draws)
             }
             KeySource::External if slot.method() == WrapMethod::External => {
                 let step = OpenStep::NeedKey {
@@ -162,20 +172,39 @@ impl Opening {
         }
     }
 
-    fn create(&mut self, draws: &mut Draws) -> Result<OpenStep, Error> {
-        if !self.options.create || self.options.min_generation > 0 {
-            return Err(Error::new(
-                ErrorCode::StorageLost,
-                "there is no memory in this store",
-            ));
+    fn unwrapped(
+        &mut self,
+        memory_id: MemoryId,
+        data_key: &DataKey,
+        head: Option<&[u8]>,
+        draws: &mut Draws,
+    ) -> Result<OpenStep, Error> {
+        match head {
+            Some(head) => self.read_log(memory_id, data_key, head, draws),
+            None => self.write_new(memory_id, data_key, None, draws),
         }
+    }
+
+    /// Whether a memory that has no head yet may get one.
+    fn may_create(&self) -> Result<(), Error> {
+        if self.options.create && self.options.min_generation == 0 {
+            return Ok(());
+        }
+        Err(Error::new(
+            ErrorCode::StorageLost,
+            "there is no memory in this store",
+        ))
+    }
+
+    fn create(&mut self, draws: &mut Draws) -> Result<OpenStep, Error> {
+        self.may_create()?;
         let memory_id = MemoryId(draws.bytes());
         let data_key = DataKey::new(draws.bytes());
         match &self.options.key {
             KeySource::Host(host_key) => {
                 let slot =
                     KeySlot::write_host(memory_id, &data_key, host_key.as_bytes(), 0, draws)?;
-                self.write_new(memory_id, &data_key, slot, draws)
+                self.write_new(memory_id, &data_key, Some(slot), draws)
             }
             KeySource::External => {
                 self.phase = Phase::Wrapping {
@@ -191,12 +220,15 @@ impl Opening {
         &mut self,
         memory_id: MemoryId,
         data_key: &DataKey,
-        slot: Vec<u8>,
+        slot: Option<Vec<u8>>,
         draws: &mut Draws,
     ) -> Result<OpenStep, Error> {
         let (vault, mut batch) = Vault::create(memory_id, data_key, draws)?;
-        // The head last, as in every batch.
-        batch.puts.insert(0, (Key::slot(), slot));
+        // The head last, as in every batch. A store that writes it by compare-and-swap may be left with the
+        // slot alone; two that finish it then seal with the same data key, and the first head stays.
+        if let Some(slot) = slot {
+            batch.puts.insert(0, (Key::slot(), slot));
+        }
         self.phase = Phase::Creating(Box::new(vault));
         Ok(OpenStep::Commit {
             expected_head: batch.expected_head,

@@ -104,6 +104,11 @@ pub enum OpenReply {
     Begin,
     /// One for each key, in the order asked; `None`: absent.
     Values(Vec<Option<Vec<u8>>>),
+    /// In place of the values `key` and `head`: there is this `key` and no `head`, and the host has listed the
+    /// names in the store after it looked for `head` and found no value of the log ([`Key::is_of_log`]). Then
+    /// the making of a memory was cut between the two, which happens where a batch is not atomic: whoever has
+    /// the key finishes it. Answered with [`OpenReply::Values`], a `key` without `head` is `corrupt`.
+    KeyAlone(Vec<u8>),
     /// The unwrapped data key.
     DataKey(DataKey),
     /// The wrapped data key, 1 to 4096 bytes.
@@ -121,6 +126,7 @@ impl fmt::Debug for OpenReply {
         f.write_str(match self {
             Self::Begin => "Begin",
             Self::Values(_) => "Values",
+            Self::KeyAlone(_) => "KeyAlone",
             Self::DataKey(_) => "DataKey",
             Self::Wrapped(_) => "Wrapped",
             Self::Committed => "Committed",

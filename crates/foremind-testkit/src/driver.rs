@@ -3,6 +3,7 @@ use foremind_memory::{
     Response, Step,
 };
 use foremind_types::{Error, ErrorCode};
+use foremind_vault::Key;
 
 use crate::{Encoder, SeededAmbient, Store, Written};
 
@@ -130,10 +131,7 @@ pub fn open_with(
     let mut reply = OpenReply::Begin;
     loop {
         reply = match opening.step(reply, &ambient.tick()) {
-            OpenStep::NeedRead { keys } => match store.read(&keys) {
-                Ok(values) => OpenReply::Values(values),
-                Err(error) => OpenReply::Failed(error),
-            },
+            OpenStep::NeedRead { keys } => read_opening(store, &keys),
             OpenStep::NeedKey { wrapped, .. } => match wrapper.unwrap(&wrapped) {
                 Ok(data_key) => OpenReply::DataKey(data_key),
                 Err(error) => OpenReply::Failed(error),
@@ -152,4 +150,21 @@ pub fn open_with(
             OpenStep::Done(result) => return result,
         };
     }
+}
+
+/// Reads for an opening. Where batches are not atomic, a making that was cut is told from a lost head.
+pub fn read_opening(store: &mut dyn Store, keys: &[Key]) -> OpenReply {
+    let read = |store: &mut dyn Store| {
+        let mut values = store.read(keys)?;
+        if keys == [Key::slot(), Key::head()]
+            && !store.capabilities().atomic_batch
+            && let [slot @ Some(_), None] = values.as_mut_slice()
+            && !store.names()?.iter().any(|name| Key::is_of_log(name))
+            && let Some(slot) = slot.take()
+        {
+            return Ok(OpenReply::KeyAlone(slot));
+        }
+        Ok(OpenReply::Values(values))
+    };
+    read(store).unwrap_or_else(OpenReply::Failed)
 }

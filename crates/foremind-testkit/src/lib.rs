@@ -7,7 +7,7 @@ mod encoder;
 mod entropy;
 mod store;
 
-pub use driver::{FakeWrapper, Opened, Running, drive, open, open_with};
+pub use driver::{FakeWrapper, Opened, Running, drive, open, open_with, read_opening};
 pub use encoder::{Encoder, NoEncoder, WordEncoder};
 pub use entropy::SeededAmbient;
 pub use store::{Capabilities, Fault, FaultKind, MemoryStore, Store, Written};

@@ -34,6 +34,12 @@ pub trait Store {
     /// The store's failure.
     fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error>;
 
+    /// The names of all values.
+    ///
+    /// # Errors
+    /// The store's failure.
+    fn names(&mut self) -> Result<Vec<String>, Error>;
+
     /// Compares the first [`HeadToken::BYTES`] bytes of `head` with `expected_head`, then writes.
     ///
     /// # Errors
@@ -190,6 +196,13 @@ impl Store for MemoryStore {
             .iter()
             .map(|key| self.values.get(key).cloned())
             .collect())
+    }
+
+    fn names(&mut self) -> Result<Vec<String>, Error> {
+        if self.fault().is_some() {
+            return Err(failed());
+        }
+        Ok(self.values.keys().map(ToString::to_string).collect())
     }
 
     fn write(

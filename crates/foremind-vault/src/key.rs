@@ -29,6 +29,15 @@ impl Key {
         Self(digits.collect())
     }
 
+    /// Whether a name in a store has the form of a value of the log, of whichever memory.
+    #[must_use]
+    pub fn is_of_log(name: &str) -> bool {
+        name.len() == 32
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(&byte))
+    }
+
     /// The name as a store uses it: 3 to 32 characters of `a-z 0-9`.
     #[must_use]
     pub fn as_str(&self) -> &str {
