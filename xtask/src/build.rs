@@ -22,7 +22,6 @@ pub(crate) struct WebModule {
     package: &'static str,
     /// The name of the built files.
     pub(crate) name: &'static str,
-    target_features: Option<&'static str>,
 }
 
 /// The modules of the npm package.
@@ -30,14 +29,15 @@ pub(crate) const WEB_MODULES: [WebModule; 2] = [
     WebModule {
         package: "foremind-web",
         name: "foremind_core",
-        target_features: None,
     },
     WebModule {
         package: "foremind-web-embed",
         name: "foremind_embed",
-        target_features: Some("+simd128"),
     },
 ];
+/// The same for every wasm build. Paths are remapped, and then Cargo does not tell flags apart by file name: with
+/// different ones for the core and the embedder each would compile the other's dependencies again.
+const TARGET_FEATURES: &str = "+simd128";
 /// What the bindgen step makes of each module.
 const GLUE_SUFFIXES: [&str; 4] = [".js", ".d.ts", "_bg.wasm", "_bg.wasm.d.ts"];
 /// The component's crate.
@@ -108,7 +108,7 @@ fn web_module(
     profile: Profile,
     dist: &Path,
 ) -> Result<(), Error> {
-    let compiled = compile(workspace, module.package, profile, module.target_features)?;
+    let compiled = compile(workspace, module.package, profile)?;
     let input = read(&compiled)?;
     let kept = workspace.folder(&format!(
         "target/wasm/{}-{}",
@@ -137,26 +137,21 @@ fn web_module(
 }
 
 /// Compiles one crate to wasm; the module's path.
-fn compile(
-    workspace: &Workspace,
-    package: &str,
-    profile: Profile,
-    target_features: Option<&str>,
-) -> Result<PathBuf, Error> {
+fn compile(workspace: &Workspace, package: &str, profile: Profile) -> Result<PathBuf, Error> {
     say!("compiling {package} ({})", profile.cargo_name());
     // Paths of the building machine would otherwise stand in panic messages, and change the bytes from one to the next.
     let home = std::env::var_os("CARGO_HOME")
         .map(PathBuf::from)
         .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
         .unwrap_or_default();
-    let mut flags = vec![
+    let flags = [
         format!(
             "--remap-path-prefix={}=foremind",
             workspace.root().display()
         ),
         format!("--remap-path-prefix={}=cargo", home.display()),
+        format!("-Ctarget-feature={TARGET_FEATURES}"),
     ];
-    flags.extend(target_features.map(|features| format!("-Ctarget-feature={features}")));
     let mut command = cargo();
     command
         .args([
@@ -292,12 +287,7 @@ fn component(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
         say!("wit/ holds no world yet: no component to build");
         return Ok(());
     }
-    let input = read(&compile(
-        workspace,
-        COMPONENT_PACKAGE,
-        profile,
-        Some("+simd128"),
-    )?)?;
+    let input = read(&compile(workspace, COMPONENT_PACKAGE, profile)?)?;
     let bytes = ComponentEncoder::default()
         .validate(true)
         .module(&input)
