@@ -1,0 +1,501 @@
+//! The built component in a host that has nothing but the four interfaces of its world.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "a test that cannot go on"
+)]
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use foremind_component_tests::{
+    Buckets, Error, Fault, ForgetTarget, Instance, OpenOptions, Prompt, Scope, component,
+};
+use foremind_memory::{KeySource, Request, Response};
+use foremind_testkit::{
+    FakeWrapper, MemoryStore, NoEncoder, SeededAmbient, drive, open, open_with,
+};
+use foremind_types::{ErrorCode, Name, Role};
+use wasmtime::component::ResourceAny;
+use wasmtime::component::types::{ComponentItem, Type};
+
+const ALLERGY: &str = "I'm allergic to tree nuts";
+const QUERY: &str = "Any good macaron recipes?";
+const KEY: [u8; 32] = [7; 32];
+const BUCKET: &str = "ada";
+
+fn options() -> OpenOptions {
+    OpenOptions {
+        key: KEY.to_vec(),
+        model: None,
+        utc_offset_min: 0,
+    }
+}
+
+fn scope(user: &str) -> Scope {
+    Scope {
+        user: user.to_owned(),
+        project: None,
+        thread: None,
+        agent: None,
+    }
+}
+
+/// An open memory in an instance of its own.
+struct Desk {
+    instance: Instance,
+    memory: ResourceAny,
+}
+
+impl Desk {
+    fn on(buckets: &Buckets, seed: u64) -> Self {
+        Self::try_on(buckets, seed).unwrap()
+    }
+
+    fn try_on(buckets: &Buckets, seed: u64) -> Result<Self, Error> {
+        let mut instance = Instance::new(buckets, seed).unwrap();
+        let memory = instance.open(BUCKET, &options()).unwrap()?;
+        Ok(Self { instance, memory })
+    }
+
+    fn remember(&mut self, text: &str) -> Result<Vec<String>, Error> {
+        let (memory, ada) = (self.memory, scope("ada"));
+        self.instance.remember(memory, &ada, text).unwrap()
+    }
+
+    fn recall(&mut self, query: &str) -> Prompt {
+        let (memory, ada) = (self.memory, scope("ada"));
+        self.instance
+            .recall(memory, &ada, query, None)
+            .unwrap()
+            .unwrap()
+    }
+
+    /// The lines of the profile.
+    fn told(&mut self) -> String {
+        let (memory, ada) = (self.memory, scope("ada"));
+        let prompt = self.instance.profile(memory, &ada, Some(4_096));
+        prompt.unwrap().unwrap().text
+    }
+
+    fn forget(&mut self, id: &str) -> Result<u32, Error> {
+        let (memory, ada) = (self.memory, scope("ada"));
+        let target = ForgetTarget::Id(id.to_owned());
+        self.instance.forget(memory, &ada, &target).unwrap()
+    }
+}
+
+/// The code of a case: what `errors.rs` of the component does, from the other side.
+fn code(error: &Error) -> ErrorCode {
+    match error {
+        Error::InvalidArgument(_) => ErrorCode::InvalidArgument,
+        Error::TextEmpty(_) => ErrorCode::TextEmpty,
+        Error::TextTooLarge(_) => ErrorCode::TextTooLarge,
+        Error::UnknownId(_) => ErrorCode::UnknownId,
+        Error::Closed(_) => ErrorCode::Closed,
+        Error::Aborted(_) => ErrorCode::Aborted,
+        Error::KeyMissing(_) => ErrorCode::KeyMissing,
+        Error::WrongKey(_) => ErrorCode::WrongKey,
+        Error::Unsupported(_) => ErrorCode::Unsupported,
+        Error::StorageDenied(_) => ErrorCode::StorageDenied,
+        Error::QuotaExceeded(_) => ErrorCode::QuotaExceeded,
+        Error::StorageLost(_) => ErrorCode::StorageLost,
+        Error::StorageFailed(_) => ErrorCode::StorageFailed,
+        Error::Conflict(_) => ErrorCode::Conflict,
+        Error::Corrupt(_) => ErrorCode::Corrupt,
+        Error::NewerFormat(_) => ErrorCode::NewerFormat,
+        Error::ModelMissing(_) => ErrorCode::ModelMissing,
+        Error::ModelInvalid(_) => ErrorCode::ModelInvalid,
+        Error::LimitReached(_) => ErrorCode::LimitReached,
+        Error::Internal(_) => ErrorCode::Internal,
+    }
+}
+
+fn open_code(buckets: &Buckets, bucket: &str, options: &OpenOptions) -> ErrorCode {
+    let mut instance = Instance::new(buckets, 50).unwrap();
+    code(&instance.open(bucket, options).unwrap().unwrap_err())
+}
+
+#[test]
+fn it_imports_the_four_interfaces_of_its_world_and_nothing_else() {
+    let (engine, component) = component().unwrap();
+    let ty = component.component_type();
+    let mut imports: Vec<&str> = ty.imports(engine).map(|(name, _)| name).collect();
+    imports.sort_unstable();
+    assert_eq!(
+        imports,
+        [
+            "wasi:clocks/wall-clock@0.2.0",
+            "wasi:keyvalue/atomics@0.2.0-draft2",
+            "wasi:keyvalue/store@0.2.0-draft2",
+            "wasi:random/random@0.2.0",
+        ]
+    );
+    let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
+    assert_eq!(exports, ["foremind:memory/memories@0.1.0"]);
+}
+
+#[test]
+fn its_error_has_one_case_for_each_code() {
+    let (engine, component) = component().unwrap();
+    let ty = component.component_type();
+    let (_, item) = ty.exports(engine).next().unwrap();
+    let ComponentItem::ComponentInstance(memories) = item.ty else {
+        panic!("the export is no interface");
+    };
+    let Some(error) = memories.get_export(engine, "error") else {
+        panic!("the interface has no error");
+    };
+    let ComponentItem::Type(Type::Variant(error)) = error.ty else {
+        panic!("the error is no variant");
+    };
+    let cases: Vec<String> = error.cases().map(|case| case.name.to_owned()).collect();
+    let codes: Vec<&str> = ErrorCode::ALL.iter().map(|code| code.as_str()).collect();
+    assert_eq!(cases, codes);
+    assert!(error.cases().all(|case| case.ty == Some(Type::String)));
+}
+
+#[test]
+fn what_was_told_is_there_in_a_new_instance() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let ids = desk.remember(ALLERGY).unwrap();
+    assert_eq!(ids.len(), 1);
+    desk.remember("Shelf 3 of the pantry holds 21 jars")
+        .unwrap();
+    drop(desk);
+    let mut later = Desk::on(&buckets, 2);
+    let prompt = later.recall(QUERY);
+    assert_eq!(prompt.profile, ids);
+    assert!(
+        prompt
+            .text
+            .contains("allergy: \"I'm allergic to tree nuts\"")
+    );
+    assert!(prompt.tokens > 0 && prompt.tokens <= 512);
+    assert!(prompt.lexical_only);
+    assert_eq!(later.recall("pantry jars").context.len(), 1);
+    // The bucket shows nothing of it.
+    for value in buckets.values(BUCKET).values() {
+        assert!(!value.windows(9).any(|window| window == b"tree nuts"));
+    }
+    // Nor does another user's scope.
+    let memory = later.memory;
+    let bob = later.instance.recall(memory, &scope("bob"), QUERY, None);
+    assert_eq!(bob.unwrap().unwrap().text, "");
+}
+
+#[test]
+fn the_native_engine_stores_and_renders_the_same() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 9);
+    let (mut store, mut ambient) = (MemoryStore::without_atomic_batches(), SeededAmbient::new(9));
+    let mut memory = open(KEY, &mut store, &mut ambient).unwrap();
+    let ada = || foremind_types::Scope::user(Name::new("ada").unwrap());
+    // More than the loose entries of one level, so that a commit folds.
+    for number in 0..40 {
+        let text = match number {
+            0 => ALLERGY.to_owned(),
+            1 => "I don't eat pork".to_owned(),
+            2 => "My <b>kitchen</b> has a \"marble\"\ncounter".to_owned(),
+            _ => format!("Shelf {number} of the pantry holds {} jars", number * 7),
+        };
+        let there = desk.remember(&text).unwrap();
+        let request = Request::Remember {
+            scope: ada(),
+            text,
+            role: Role::User,
+            thread: None,
+            turn: None,
+            tier: None,
+        };
+        let here = drive(
+            &mut memory,
+            request,
+            &mut store,
+            &mut NoEncoder,
+            &mut ambient,
+        );
+        let Response::Remember { records } = here.unwrap() else {
+            panic!("not what was asked");
+        };
+        let here: Vec<String> = records
+            .iter()
+            .map(|one| one.record.id.to_string())
+            .collect();
+        assert_eq!(there, here);
+    }
+    for query in [QUERY, "marble counter", "how many jars are in the pantry?"] {
+        let there = desk.recall(query);
+        let request = Request::Recall {
+            scope: ada(),
+            query: query.to_owned(),
+            budget_tokens: 512,
+        };
+        let here = drive(
+            &mut memory,
+            request,
+            &mut store,
+            &mut NoEncoder,
+            &mut ambient,
+        );
+        let Response::Recall(here) = here.unwrap() else {
+            panic!("not what was asked");
+        };
+        assert_eq!(there.text, here.prompt);
+        assert_eq!(there.tokens, here.tokens);
+        assert!(there.text.contains(ALLERGY));
+    }
+    let here: BTreeMap<String, Vec<u8>> = store
+        .values()
+        .iter()
+        .map(|(key, value)| (key.to_string(), value.clone()))
+        .collect();
+    assert!(buckets.values(BUCKET) == here, "the stored bytes differ");
+}
+
+#[test]
+fn two_instances_that_write_at_once_lose_nothing() {
+    let buckets = Buckets::default();
+    let mut first = Desk::on(&buckets, 1);
+    let mut second = Desk::on(&buckets, 2);
+    first.remember(ALLERGY).unwrap();
+    // The second writes after the first has read the head and before it swaps it, twice.
+    let mut texts = vec!["I don't eat pork", "I'm on warfarin"];
+    first.instance.host().before_swap(move || {
+        second.remember(texts.remove(0)).unwrap();
+        !texts.is_empty()
+    });
+    first.remember("I have celiac disease").unwrap();
+    assert_eq!(buckets.conflicts(), 2);
+    let mut fresh = Desk::on(&buckets, 3);
+    for told in [first.told(), fresh.told()] {
+        for text in [ALLERGY, "pork", "warfarin", "celiac"] {
+            assert!(told.contains(text), "{text} is lost: {told}");
+        }
+    }
+    // What the conflicts left behind is deleted: key, head, and one value for each of four entries.
+    assert_eq!(buckets.values(BUCKET).len(), 6);
+}
+
+#[test]
+fn two_instances_that_make_the_memory_at_once_share_it() {
+    let buckets = Buckets::default();
+    let mut first = Instance::new(&buckets, 1).unwrap();
+    let at = buckets.clone();
+    first.host().before_swap(move || {
+        // The first has written its key and not yet its head.
+        Desk::on(&at, 2).remember(ALLERGY).unwrap();
+        false
+    });
+    let memory = first.open(BUCKET, &options()).unwrap().unwrap();
+    let told = first.profile(memory, &scope("ada"), None).unwrap().unwrap();
+    assert!(told.text.contains(ALLERGY));
+}
+
+#[test]
+fn a_host_that_dies_at_any_write_costs_nothing_that_was_acknowledged() {
+    let story = |buckets: &Buckets| -> BTreeSet<&str> {
+        let mut kept = BTreeSet::new();
+        let Ok(mut desk) = Desk::try_on(buckets, 1) else {
+            return kept;
+        };
+        let Ok(ids) = desk.remember("I'm on warfarin") else {
+            return kept;
+        };
+        kept.insert("warfarin");
+        if desk.remember(ALLERGY).is_err() {
+            return kept;
+        }
+        kept.insert("tree nuts");
+        // From here on, in doubt until it is acknowledged.
+        kept.remove("warfarin");
+        if desk.forget(&ids[0]).is_ok() {
+            kept.insert("forgotten");
+        }
+        kept
+    };
+    let whole = Buckets::default();
+    whole.fail(None);
+    assert_eq!(story(&whole), BTreeSet::from(["tree nuts", "forgotten"]));
+    let writes = whole.writes();
+    // key, head; two for each text; the rewritten entry, the erasure, the head, the deletion.
+    assert!(writes >= 9, "{writes}");
+    for number in 0..writes {
+        for fault in [Fault::Before(number), Fault::After(number)] {
+            let buckets = Buckets::default();
+            buckets.fail(Some(fault));
+            let kept = story(&buckets);
+            buckets.fail(None);
+            let mut fresh = Desk::on(&buckets, 2);
+            let told = fresh.told();
+            for text in kept.iter().filter(|text| **text != "forgotten") {
+                assert!(told.contains(text), "{fault:?}: {text} is lost: {told}");
+            }
+            assert!(
+                !(kept.contains("forgotten") && told.contains("warfarin")),
+                "{fault:?}: {told}"
+            );
+            fresh.remember("I don't eat pork").unwrap();
+            assert!(Desk::on(&buckets, 3).told().contains("pork"));
+        }
+    }
+}
+
+#[test]
+fn what_is_forgotten_is_gone() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let ids = desk.remember(ALLERGY).unwrap();
+    assert_eq!(desk.forget(&ids[0]).unwrap(), 1);
+    assert_eq!(Desk::on(&buckets, 2).recall(QUERY).text, "");
+    let again = desk.forget(&ids[0]).unwrap_err();
+    assert_eq!(code(&again), ErrorCode::UnknownId);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    desk.remember("I don't eat pork").unwrap();
+    let everything = desk.instance.forget(memory, &ada, &ForgetTarget::Scope);
+    assert_eq!(everything.unwrap().unwrap(), 1);
+}
+
+#[test]
+fn only_its_key_opens_a_memory() {
+    let buckets = Buckets::default();
+    Desk::on(&buckets, 1).remember(ALLERGY).unwrap();
+    let before = buckets.values(BUCKET);
+    let with = |key: Vec<u8>| OpenOptions { key, ..options() };
+    let wrong = open_code(&buckets, BUCKET, &with(vec![8; 32]));
+    assert_eq!(wrong, ErrorCode::WrongKey);
+    for bytes in [0, 31, 33] {
+        let short = open_code(&buckets, BUCKET, &with(vec![7; bytes]));
+        assert_eq!(short, ErrorCode::InvalidArgument);
+    }
+    assert_eq!(buckets.values(BUCKET), before);
+}
+
+#[test]
+fn unusable_arguments_are_errors_of_their_own() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    let remember = |desk: &mut Desk, text: &str| code(&desk.remember(text).unwrap_err());
+    assert_eq!(remember(&mut desk, ""), ErrorCode::TextEmpty);
+    assert_eq!(remember(&mut desk, " \n\t"), ErrorCode::TextEmpty);
+    let long = "word ".repeat(1_000_000);
+    assert_eq!(remember(&mut desk, &long), ErrorCode::TextTooLarge);
+    for budget in [0, u32::MAX] {
+        let prompt = desk.instance.recall(memory, &ada, QUERY, Some(budget));
+        assert_eq!(
+            code(&prompt.unwrap().unwrap_err()),
+            ErrorCode::InvalidArgument
+        );
+    }
+    for user in ["", "a b", "-a"] {
+        let prompt = desk.instance.recall(memory, &scope(user), QUERY, None);
+        assert_eq!(
+            code(&prompt.unwrap().unwrap_err()),
+            ErrorCode::InvalidArgument
+        );
+    }
+    assert_eq!(
+        code(&desk.forget("no id").unwrap_err()),
+        ErrorCode::InvalidArgument
+    );
+    let unknown = "01ARZ3NDEKTSV4RRFFQ69G5FAV";
+    assert_eq!(
+        code(&desk.forget(unknown).unwrap_err()),
+        ErrorCode::UnknownId
+    );
+    let offset = OpenOptions {
+        utc_offset_min: 1_441,
+        ..options()
+    };
+    let offset = open_code(&buckets, BUCKET, &offset);
+    assert_eq!(offset, ErrorCode::InvalidArgument);
+    // The instance works on.
+    desk.remember(ALLERGY).unwrap();
+}
+
+#[test]
+fn a_model_that_cannot_be_used_is_refused_before_anything_is_written() {
+    let buckets = Buckets::default();
+    let model = OpenOptions {
+        model: Some(b"not a model".to_vec()),
+        ..options()
+    };
+    // A build without the embedder takes no model at all, one with it not this one.
+    let refused = open_code(&buckets, BUCKET, &model);
+    assert!(
+        matches!(refused, ErrorCode::Unsupported | ErrorCode::ModelInvalid),
+        "{refused}"
+    );
+    assert!(buckets.values(BUCKET).is_empty());
+}
+
+#[test]
+fn a_store_that_is_denied_lost_altered_or_newer_is_told_apart_and_never_empty() {
+    let buckets = Buckets::default();
+    for bucket in ["denied", ""] {
+        let denied = open_code(&buckets, bucket, &options());
+        assert_eq!(denied, ErrorCode::StorageDenied);
+    }
+    buckets.fail(Some(Fault::Before(0)));
+    let failed = open_code(&buckets, BUCKET, &options());
+    assert_eq!(failed, ErrorCode::StorageFailed);
+    buckets.fail(None);
+
+    let mut desk = Desk::on(&buckets, 1);
+    desk.remember(ALLERGY).unwrap();
+    let whole = buckets.values(BUCKET);
+    for name in whole.keys() {
+        let altered = Buckets::with(BUCKET, whole.clone());
+        altered.tamper(BUCKET, |values| {
+            let value = values.get_mut(name).unwrap();
+            let last = value.len() - 1;
+            value[last] ^= 1;
+        });
+        let code = open_code(&altered, BUCKET, &options());
+        assert_eq!(code, ErrorCode::Corrupt, "{name} altered");
+        let halved = Buckets::with(BUCKET, whole.clone());
+        halved.tamper(BUCKET, |values| {
+            values.remove(name);
+        });
+        let code = open_code(&halved, BUCKET, &options());
+        assert_eq!(code, ErrorCode::Corrupt, "{name} removed");
+    }
+    // Deleted under an open memory.
+    buckets.tamper(BUCKET, BTreeMap::clear);
+    let lost = desk.remember("I don't eat pork").unwrap_err();
+    assert_eq!(code(&lost), ErrorCode::StorageLost);
+}
+
+#[test]
+fn a_memory_of_a_platform_key_needs_that_key() {
+    let mut store = MemoryStore::default();
+    let external = foremind_memory::OpenOptions::new(KeySource::External);
+    let mut ambient = SeededAmbient::new(1);
+    open_with(external, FakeWrapper(1), &mut store, &mut ambient).unwrap();
+    let values = store.values().iter();
+    let values = values.map(|(key, value)| (key.to_string(), value.clone()));
+    let buckets = Buckets::with(BUCKET, values.collect());
+    let other = open_code(&buckets, BUCKET, &options());
+    assert_eq!(other, ErrorCode::WrongKey);
+}
+
+#[test]
+fn writers_that_are_always_faster_end_in_a_conflict_that_changed_nothing() {
+    let buckets = Buckets::default();
+    let mut slow = Desk::on(&buckets, 1);
+    let mut fast = Desk::on(&buckets, 2);
+    let mut number = 0;
+    slow.instance.host().before_swap(move || {
+        number += 1;
+        fast.remember(&format!("Shelf {number} holds jars"))
+            .unwrap();
+        true
+    });
+    let error = slow.remember(ALLERGY).unwrap_err();
+    assert_eq!(code(&error), ErrorCode::Conflict);
+    let mut fresh = Desk::on(&buckets, 3);
+    assert!(!fresh.told().contains(ALLERGY));
+    assert!(!fresh.recall("which shelf holds jars?").context.is_empty());
+}
