@@ -9,6 +9,7 @@ mod embedder;
 mod error;
 pub mod pack;
 mod quantise;
+pub mod weights;
 mod wordpiece;
 
 pub use embedder::{EMBEDDING_HEAD, Embedder};

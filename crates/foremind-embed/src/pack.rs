@@ -48,6 +48,8 @@ pub enum Section {
     Vocabulary,
     /// The encoder as an ONNX file.
     Onnx,
+    /// The encoder as entropy-coded int8 weights, see [`weights`](crate::weights).
+    Int8,
 }
 
 impl Section {
@@ -55,6 +57,7 @@ impl Section {
         match self {
             Self::Vocabulary => 1,
             Self::Onnx => 2,
+            Self::Int8 => 3,
         }
     }
 
@@ -62,11 +65,12 @@ impl Section {
         match self {
             Self::Vocabulary => "vocabulary",
             Self::Onnx => "onnx",
+            Self::Int8 => "int8",
         }
     }
 
     fn of_kind(kind: u32) -> Option<Self> {
-        [Self::Vocabulary, Self::Onnx]
+        [Self::Vocabulary, Self::Onnx, Self::Int8]
             .into_iter()
             .find(|section| section.kind() == kind)
     }
@@ -230,6 +234,12 @@ impl Pack {
     #[must_use]
     pub fn model_id(&self) -> &ModelId {
         &self.model_id
+    }
+
+    /// Whether the file has a section.
+    #[must_use]
+    pub fn has(&self, section: Section) -> bool {
+        self.sections.iter().any(|(other, _)| *other == section)
     }
 
     /// The bytes of a section, where they lie in the file.

@@ -2,9 +2,10 @@
 
 use crate::EmbedError;
 use crate::pack::Pack;
-#[cfg(not(feature = "onnx"))]
+#[cfg(feature = "onnx")]
 use crate::pack::Section;
 
+mod native;
 #[cfg(feature = "onnx")]
 mod onnx;
 
@@ -26,19 +27,14 @@ pub(crate) trait Backend {
     fn hidden_states(&self, tokens: &[u32]) -> Result<Vec<f32>, EmbedError>;
 }
 
-/// Loads the weights of a pack with the first backend of this build that knows them.
+/// Loads the weights of a pack: int8 weights where it has them, else an ONNX file where this build runs one.
 ///
 /// # Errors
 /// [`EmbedError::SectionMissing`] when the pack has no weights for this build, [`EmbedError::BadWeights`].
 pub(crate) fn load(pack: Pack) -> Result<Box<dyn Backend>, EmbedError> {
     #[cfg(feature = "onnx")]
-    return Ok(Box::new(onnx::Onnx::load(pack)?));
-    #[cfg(not(feature = "onnx"))]
-    {
-        pack.section(Section::Onnx)?;
-        Err(EmbedError::BadWeights {
-            what: "expected weights that this build runs, found an ONNX file, which needs the feature `onnx`"
-                .to_owned(),
-        })
+    if !pack.has(Section::Int8) && pack.has(Section::Onnx) {
+        return Ok(Box::new(onnx::Onnx::load(pack)?));
     }
+    Ok(Box::new(native::Native::load(pack)?))
 }
