@@ -1,4 +1,5 @@
 //! The kernels against a few lines of obvious arithmetic.
+#![allow(clippy::unwrap_used)] // helpers outside of a test function
 
 #[path = "common/cases.rs"]
 mod cases;
