@@ -1,5 +1,12 @@
 //! Model files that are not what they should be are refused with what was expected and what was found.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    reason = "a test that cannot go on"
+)]
+
 use foremind_embed::EmbedError;
 use foremind_embed::pack::{self, Pack, Section};
 
