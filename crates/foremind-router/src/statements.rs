@@ -50,7 +50,15 @@ pub(crate) fn split(turn: &str) -> Vec<&str> {
                 )
             });
         let sentence = (stop && !more) || newline || closes(turn, start, at, c, next);
-        if full || (sentence && out.len() < SENTENCES) {
+        // By size: at the first white space past half of the limit, so that no word is cut.
+        let half = c.is_whitespace() && end - start >= STATEMENT_BYTES / 2;
+        if full
+            || (if out.len() < SENTENCES {
+                sentence
+            } else {
+                half
+            })
+        {
             push(turn, start..end, &mut out, &mut open);
             if newline {
                 open = false;
