@@ -107,7 +107,7 @@ impl Lanes for Portable {
     fn interleave(a: [i16; 8], b: [i16; 8]) -> ([i16; 8], [i16; 8]) {
         let of = |start: usize| {
             move |i: usize| {
-                if i.is_multiple_of(2) {
+                if i % 2 == 0 {
                     a[start + i / 2]
                 } else {
                     b[start + i / 2]
