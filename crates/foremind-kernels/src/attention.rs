@@ -130,41 +130,32 @@ impl Scratch {
                 L::store_i32(most, larger);
             }
         }
-        let (mut factors, mut worth, mut masks) = ([0.0; HEAD], [0.0; HEAD], [0; HEAD]);
-        for (channel, most) in most.as_flattened().iter().enumerate() {
-            // A channel with a value that is not finite counts as zeros, whatever its products with 0 are.
-            if let Some(found) = steps(f32::from_bits(*most as u32), VALUE_MAX) {
-                (factors[channel], worth[channel]) = found;
-                masks[channel] = -1;
-            }
+        let mut factors = [0.0; HEAD];
+        let mut worth = [0.0; HEAD];
+        let most = most.as_flattened();
+        for ((factor, worth), most) in factors.iter_mut().zip(&mut worth).zip(most) {
+            let most = f32::from_bits(*most as u32);
+            (*factor, *worth) = steps(most, VALUE_MAX).unwrap_or_default();
         }
-        let factors = factors.as_chunks::<4>().0;
-        let masks = masks.as_chunks::<4>().0;
-        let eight = |row: &[f32], index: usize| {
-            let fours = row.as_chunks::<4>().0;
-            let of = |at: usize| {
-                let scaled = L::mul(L::load(&fours[at]), L::load(&factors[at]));
-                L::and_i32(nearest::<L>(scaled), L::load_i32(&masks[at]))
-            };
-            L::narrow(of(2 * index), of(2 * index + 1))
-        };
         let panel = self.values.len() / (HEAD / COLUMNS);
-        for pair in 0..projected.len().div_ceil(2 * stride) {
-            let row = |token: usize| {
-                let at = token * stride + first;
-                projected.get(at..at + HEAD)
-            };
-            let (Some(even), odd) = (row(2 * pair), row(2 * pair + 1)) else {
-                break;
-            };
-            for index in 0..HEAD / COLUMNS {
-                let odd = odd.map_or(zeros::<L>(), |row| eight(row, index));
-                let (low, high) = L::interleave(eight(even, index), odd);
-                let at = index * panel + pair * COLUMNS;
-                let to = self.values[at..at + COLUMNS].as_flattened_mut();
-                let to = to.as_chunks_mut::<8>().0;
-                L::store_i16(&mut to[0], low);
-                L::store_i16(&mut to[1], high);
+        for (token, row) in rows().enumerate() {
+            let at = token / 2 * COLUMNS;
+            let eights = row
+                .as_chunks::<8>()
+                .0
+                .iter()
+                .zip(factors.as_chunks::<8>().0);
+            for (index, (x, factors)) in eights.enumerate() {
+                let (x, factors) = (x.as_chunks::<4>().0, factors.as_chunks::<4>().0);
+                let scaled =
+                    |half: usize| nearest::<L>(L::mul(L::load(&x[half]), L::load(&factors[half])));
+                let mut narrow = [0; 8];
+                L::store_i16(&mut narrow, L::narrow(scaled(0), scaled(1)));
+                let to = &mut self.values[index * panel + at..index * panel + at + COLUMNS];
+                for ((to, value), factor) in to.iter_mut().zip(narrow).zip(factors.as_flattened()) {
+                    // A channel with a value that is not finite counts as zeros.
+                    to[token % 2] = if *factor == 0.0 { 0 } else { value };
+                }
             }
         }
         worth
@@ -269,11 +260,6 @@ impl Scratch {
             to[..HEAD].copy_from_slice(row.as_flattened());
         }
     }
-}
-
-#[inline(always)]
-fn zeros<L: Lanes>() -> L::H {
-    L::narrow(L::splat_i32(0), L::splat_i32(0))
 }
 
 /// A row of a head to pairs of 14-bit integers, and what a unit is worth.

@@ -40,9 +40,12 @@ pub trait Lanes: Copy + 'static {
     fn sub(a: Self::F, b: Self::F) -> Self::F;
     fn mul(a: Self::F, b: Self::F) -> Self::F;
     fn div(a: Self::F, b: Self::F) -> Self::F;
+    fn abs(a: Self::F) -> Self::F;
     /// The larger. With a NaN, or of two zeros of unlike sign, either: compilers turn this into the relaxed maximum
     /// where they may. Callers see to it that such a choice cannot be seen.
     fn max(a: Self::F, b: Self::F) -> Self::F;
+    /// `if x < 0 { negative } else { other }`, lane by lane.
+    fn where_negative(x: Self::F, negative: Self::F, other: Self::F) -> Self::F;
     fn bits(a: Self::F) -> Self::I;
     fn from_bits(a: Self::I) -> Self::F;
     /// Nearest f32, ties to even.
@@ -60,8 +63,6 @@ pub trait Lanes: Copy + 'static {
     /// Lanes 0..4 of the result from `a`, 4..8 from `b`, saturated to i16.
     fn narrow(a: Self::I, b: Self::I) -> Self::H;
     fn store_i16(to: &mut [i16; 8], value: Self::H);
-    /// `a[0], b[0], a[1], b[1], ...`, in two parts.
-    fn interleave(a: Self::H, b: Self::H) -> (Self::H, Self::H);
     /// Result lane `i` = `a[2i] * b[2i] + a[2i+1] * b[2i+1]`; exact but for four factors of -32768.
     fn dot(a: Self::H, b: Self::H) -> Self::I;
 

@@ -43,8 +43,16 @@ impl Lanes for Simd128 {
         f32x4_div(a, b)
     }
     #[inline(always)]
+    fn abs(a: v128) -> v128 {
+        f32x4_abs(a)
+    }
+    #[inline(always)]
     fn max(a: v128, b: v128) -> v128 {
         f32x4_pmax(a, b)
+    }
+    #[inline(always)]
+    fn where_negative(x: v128, negative: v128, other: v128) -> v128 {
+        v128_bitselect(negative, other, f32x4_lt(x, f32x4_splat(0.0)))
     }
     #[inline(always)]
     fn bits(a: v128) -> v128 {
@@ -101,13 +109,6 @@ impl Lanes for Simd128 {
     fn store_i16(to: &mut [i16; 8], value: v128) {
         // SAFETY: an exclusive reference to 16 bytes; v128.store needs no alignment.
         unsafe { v128_store(to.as_mut_ptr().cast(), value) }
-    }
-    #[inline(always)]
-    fn interleave(a: v128, b: v128) -> (v128, v128) {
-        (
-            i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(a, b),
-            i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(a, b),
-        )
     }
     #[inline(always)]
     fn dot(a: v128, b: v128) -> v128 {
