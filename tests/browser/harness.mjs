@@ -1,8 +1,9 @@
 // Starts browsers and the page's own server for the tests, and watches what goes over the network.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, readdir, rm } from 'node:fs/promises';
+import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -197,36 +198,18 @@ export async function killRenderers(kind, browser) {
     const { processInfo } = await session.send('SystemInfo.getProcessInfo');
     ids = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
   } else {
-    ids = await contentProcesses(browser.process().pid);
+    ids = contentProcesses(browser.process().pid);
   }
   for (const id of ids) process.kill(id, 'SIGKILL');
   return ids.length;
 }
 
-/** Firefox's content processes: those below its own that say so on their command line. */
-async function contentProcesses(parent) {
-  const found = [];
-  for (const entry of await readdir('/proc')) {
-    if (!/^\d+$/.test(entry)) continue;
-    try {
-      const status = await readFile(`/proc/${entry}/status`, 'utf8');
-      const commandLine = (await readFile(`/proc/${entry}/cmdline`, 'utf8')).split('\0');
-      const child = Number(/^PPid:\t(\d+)/m.exec(status)[1]);
-      if (commandLine.includes('-contentproc') && (await descends(child, parent))) {
-        if (commandLine.at(-2) === 'tab') found.push(Number(entry));
-      }
-    } catch {
-      // It ended meanwhile.
-    }
-  }
-  return found;
-}
-
-/** Whether the process is `ancestor` or below it: Firefox forks its children from a process of their own. */
-async function descends(process, ancestor) {
-  for (let id = process; id > 1; ) {
-    if (id === ancestor) return true;
-    id = Number(/^PPid:\t(\d+)/m.exec(await readFile(`/proc/${id}/status`, 'utf8'))[1]);
-  }
-  return false;
+/** The ids of Firefox's content processes: those below its own whose arguments, however they are stored, end in `tab`. */
+function contentProcesses(parent) {
+  const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' });
+  const rows = listing.matchAll(/^ *(\d+) +(\d+) +(.*?) *$/gm);
+  const processes = new Map(Array.from(rows, ([, id, above, args]) => [Number(id), { above: Number(above), args }]));
+  // Firefox forks its children from a process of their own.
+  const descends = (id) => id === parent || (processes.has(id) && descends(processes.get(id).above));
+  return [...processes.keys()].filter((id) => / -contentproc .* tab$/.test(processes.get(id).args) && descends(id));
 }
