@@ -37,7 +37,7 @@ impl Engine {
     /// Folds an entry into the state. Applying it again changes nothing, and the order of concurrent
     /// entries does not matter: revisions may come before the addition that they revise, and an erasure
     /// beats everything.
-    pub fn apply(&mut self, entry: &Entry) {
+    pub fn apply(&mut self, entry: Entry) {
         self.state.apply(entry);
     }
 

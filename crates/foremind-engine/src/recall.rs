@@ -114,8 +114,20 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         profile_lines.iter().map(String::as_str),
         context_lines.iter().map(String::as_str),
     );
+    let section = |title: &'static str, shown: &[Shown]| match shown {
+        [] => 0,
+        _ => heading(title) + shown.iter().map(|shown| shown.tokens).sum::<u32>(),
+    };
+    // The lines were estimated when they were chosen, and the whole is their sum.
+    let tokens = match prompt.is_empty() {
+        true => 0,
+        false => {
+            frame + section(render::PROFILE, &visible.shown) + section(render::CONTEXT, &context)
+        }
+    };
+    debug_assert_eq!(tokens, tokens::estimate(&prompt));
     Prompt {
-        tokens: tokens::estimate(&prompt),
+        tokens,
         prompt,
         budget_tokens,
         profile: visible.shown,

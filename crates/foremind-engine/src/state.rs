@@ -6,6 +6,7 @@
 use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use foldhash::fast::FixedState;
 use foremind_index::{Bm25, Vectors, dequantise};
 use foremind_types::{
     Change, Embedding, Entry, Name, Record, RecordId, Revision, Route, Scope, Stage, Stamp, Status,
@@ -24,7 +25,7 @@ pub(crate) struct State {
     words: Bm25,
     vectors: Vectors,
     groups: BTreeMap<Scope, u32>,
-    same: HashMap<Identity, BTreeSet<RecordId>>,
+    same: HashMap<Identity, BTreeSet<RecordId>, FixedState>,
     replaced_by: BTreeMap<RecordId, BTreeSet<RecordId>>,
     without_vector: BTreeSet<RecordId>,
 }
@@ -58,7 +59,7 @@ struct Added {
     /// Whether its own verdict was the owner's.
     by_owner: bool,
     /// With the winning revisions written into it.
-    record: Record,
+    record: Box<Record>,
 }
 
 /// Orders verdicts: the owner's beats any other, else the later one wins.
@@ -87,7 +88,7 @@ impl Seen {
 }
 
 impl State {
-    pub(crate) fn apply(&mut self, entry: &Entry) {
+    pub(crate) fn apply(&mut self, entry: Entry) {
         if !self
             .seen
             .entry(entry.writer)
@@ -96,18 +97,20 @@ impl State {
         {
             return;
         }
-        for (position, change) in (0..).zip(&entry.changes) {
-            self.change(change, entry.stamp(position));
+        let mut stamp = entry.stamp(0);
+        for (position, change) in (0..).zip(entry.changes) {
+            stamp.position = position;
+            self.change(change, stamp);
         }
     }
 
-    fn change(&mut self, change: &Change, stamp: Stamp) {
+    fn change(&mut self, change: Change, stamp: Stamp) {
         match change {
             Change::Add(record) => self.revise(record.id, |slot| slot.add(record, stamp)),
             Change::Revise { id, revision } => {
-                self.revise(*id, |slot| slot.revise(revision, stamp));
+                self.revise(id, |slot| slot.revise(revision, stamp));
             }
-            Change::Embed { id, embedding } => self.embed(*id, embedding, stamp),
+            Change::Embed { id, embedding } => self.embed(id, &embedding, stamp),
             Change::Turn {
                 scope,
                 thread,
@@ -115,13 +118,13 @@ impl State {
                 records,
             } => {
                 let key = TurnKey {
-                    scope: scope.clone(),
-                    thread: thread.clone(),
-                    turn: turn.clone(),
+                    scope,
+                    thread,
+                    turn,
                 };
                 self.turns.entry(key).or_default().extend(records);
             }
-            Change::Erase { id, at_ms } => self.revise(*id, |slot| slot.erase(*at_ms)),
+            Change::Erase { id, at_ms } => self.revise(id, |slot| slot.erase(at_ms)),
             // Kinds that a later version adds are read by that version only.
             _ => {}
         }
@@ -130,11 +133,11 @@ impl State {
     /// Changes a slot and brings the indexes after it.
     fn revise(&mut self, id: RecordId, change: impl FnOnce(&mut Slot) -> bool) {
         let slot = self.slots.entry(id).or_default();
-        let before = slot.added.as_ref().map(|added| Derived::of(&added.record));
+        let before = slot.record().map(Derived::of);
         if !change(slot) {
             return;
         }
-        let after = slot.added.as_ref().map(|added| Derived::of(&added.record));
+        let after = slot.record().map(Derived::of);
         let wants_vector =
             slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.searchable);
         if slot.erased_ms.is_some() {
@@ -191,7 +194,7 @@ impl State {
     }
 
     fn index_words(&mut self, id: RecordId) {
-        if let Some(Added { record, .. }) = self.slots.get(&id).and_then(|s| s.added.as_ref()) {
+        if let Some(record) = self.slots.get(&id).and_then(Slot::record) {
             let fresh = self.groups.len() as u32;
             let group = *self.groups.entry(record.scope.clone()).or_insert(fresh);
             self.words.insert(id, group, &record.text);
@@ -200,14 +203,12 @@ impl State {
 
     /// A record that is not erased.
     pub(crate) fn record(&self, id: RecordId) -> Option<&Record> {
-        Some(&self.slots.get(&id)?.added.as_ref()?.record)
+        self.slots.get(&id)?.record()
     }
 
     /// All records that are not erased, by id.
     pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
-        self.slots
-            .values()
-            .filter_map(|slot| Some(&slot.added.as_ref()?.record))
+        self.slots.values().filter_map(Slot::record)
     }
 
     /// Those after `id`.
@@ -216,7 +217,7 @@ impl State {
         let from = id.map_or(Unbounded, Excluded);
         self.slots
             .range((from, Unbounded))
-            .filter_map(|(_, slot)| Some(&slot.added.as_ref()?.record))
+            .filter_map(|(_, slot)| slot.record())
     }
 
     /// Number of ids known, erased ones included.
@@ -330,7 +331,12 @@ fn raise<T, R: Ord>(
 }
 
 impl Slot {
-    fn add(&mut self, record: &Record, stamp: Stamp) -> bool {
+    /// The record with its revisions, unless it is erased or only known by revisions so far.
+    fn record(&self) -> Option<&Record> {
+        self.added.as_ref().map(|added| &*added.record)
+    }
+
+    fn add(&mut self, record: Box<Record>, stamp: Stamp) -> bool {
         let later = self.added.as_ref().is_some_and(|old| old.stamp <= stamp);
         if self.erased_ms.is_some() || later {
             return false;
@@ -338,13 +344,13 @@ impl Slot {
         self.added = Some(Added {
             stamp,
             by_owner: record.route.stage == Stage::Owner,
-            record: record.clone(),
+            record,
         });
         self.settle();
         true
     }
 
-    fn revise(&mut self, revision: &Revision, stamp: Stamp) -> bool {
+    fn revise(&mut self, revision: Revision, stamp: Stamp) -> bool {
         if self.erased_ms.is_some() {
             return false;
         }
@@ -354,25 +360,25 @@ impl Slot {
                 valid_to_ms,
             } => {
                 // Erasure is a change of its own; a status that claims it is not believed.
-                *status != Status::Erased
+                status != Status::Erased
                     && raise(
                         &mut self.status,
                         stamp,
-                        || (stamp, *status, *valid_to_ms),
+                        || (stamp, status, valid_to_ms),
                         |s| s.0,
                     )
             }
             Revision::Route(route) => {
                 let rank = (route.stage == Stage::Owner, stamp);
-                raise(&mut self.route, rank, || (rank, route.clone()), |r| r.0)
+                raise(&mut self.route, rank, || (rank, route), |r| r.0)
             }
             Revision::Confirmed { at_ms } => {
-                raise(&mut self.confirmed, stamp, || (stamp, *at_ms), |c| c.0)
+                raise(&mut self.confirmed, stamp, || (stamp, at_ms), |c| c.0)
             }
             Revision::Told { at_ms, proof_count } => raise(
                 &mut self.told,
                 stamp,
-                || (stamp, *at_ms, *proof_count),
+                || (stamp, at_ms, proof_count),
                 |t| t.0,
             ),
             _ => false,

@@ -365,7 +365,7 @@ fn view(engine: Engine) -> Vec<Response> {
 
 fn replay(entries: &[Entry]) -> Engine {
     let mut engine = Engine::new();
-    entries.iter().for_each(|entry| engine.apply(entry));
+    entries.iter().for_each(|entry| engine.apply(entry.clone()));
     engine
 }
 
@@ -383,7 +383,7 @@ proptest! {
     fn applying_twice_is_applying_once((entries, shuffled) in histories()) {
         let once = replay(&entries);
         let mut twice = replay(&entries);
-        shuffled.iter().for_each(|entry| twice.apply(entry));
+        shuffled.iter().for_each(|entry| twice.apply((*entry).clone()));
         prop_assert_eq!(once.state_digest(), twice.state_digest());
         prop_assert_eq!(view(once), view(twice));
     }
@@ -398,7 +398,7 @@ proptest! {
             at_ms: NOON_MS,
             changes: (0..6).map(|n| Change::Erase { id: id(n), at_ms: -1 }).collect(),
         };
-        engine.apply(&erase);
+        engine.apply(erase.clone());
         // The lexicons of the router name many things, as those of any engine do.
         static EMPTY: OnceLock<String> = OnceLock::new();
         let empty = EMPTY.get_or_init(|| format!("{:?}", Engine::new()));

@@ -5,6 +5,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use foldhash::fast::FixedState;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -43,8 +44,18 @@ pub fn normalise(text: &str) -> String {
 /// The terms of a text in order, repetitions included.
 #[must_use]
 pub fn terms(text: &str) -> Vec<String> {
-    let text = normalise(text);
     let mut found = Vec::new();
+    each_term(text, |term| found.push(term.to_owned()));
+    found
+}
+
+/// Calls `found` with each of the [`terms`], without a string for each: every text is read once when a memory opens.
+pub(crate) fn each_term(text: &str, mut found: impl FnMut(&str)) {
+    let text = normalise(text);
+    if text.is_ascii() {
+        words(&text, &mut found);
+        return;
+    }
     let mut rest = text.as_str();
     while let Some(first) = rest.chars().next() {
         let dense = is_dense(first);
@@ -60,10 +71,9 @@ pub fn terms(text: &str) -> Vec<String> {
         }
         rest = after;
     }
-    found
 }
 
-fn words(run: &str, found: &mut Vec<String>) {
+fn words(run: &str, found: &mut impl FnMut(&str)) {
     let stopwords = stopwords();
     for word in run.unicode_words() {
         // "don't" and "l'eau" are one word of UAX #29; their halves are what texts share.
@@ -73,44 +83,46 @@ fn words(run: &str, found: &mut Vec<String>) {
                 None => part,
             };
             if !part.is_empty() && !stopwords.contains(part) {
-                found.push(singular(part));
+                singular(part, found);
             }
         }
     }
 }
 
 /// Overlapping pairs; Han characters also alone, since many are words.
-fn pairs(run: &str, found: &mut Vec<String>) {
-    let chars: Vec<char> = run.chars().collect();
-    if let [only] = chars[..] {
-        found.push(only.into());
+fn pairs(run: &str, found: &mut impl FnMut(&str)) {
+    let starts: Vec<usize> = run.char_indices().map(|(at, _)| at).collect();
+    let end = |nth: usize| starts.get(nth).copied().unwrap_or(run.len());
+    if starts.len() == 1 {
+        found(run);
         return;
     }
-    found.extend(
-        chars
-            .iter()
-            .filter(|c| is_han(**c))
-            .map(|c| String::from(*c)),
-    );
-    found.extend(chars.windows(2).map(|pair| pair.iter().collect()));
+    for (nth, c) in run.chars().enumerate() {
+        if is_han(c) {
+            found(&run[starts[nth]..end(nth + 1)]);
+        }
+    }
+    for nth in 1..starts.len() {
+        found(&run[starts[nth - 1]..end(nth + 1)]);
+    }
 }
 
 /// The weak stemmer S of D. Harman, "How Effective is Suffixing?", 1991: English plurals only. Words of other
 /// languages that end alike are folded on both sides, which costs little.
-fn singular(word: &str) -> String {
+fn singular(word: &str, found: &mut impl FnMut(&str)) {
     let plain = word.len() > 3 && word.bytes().all(|b| b.is_ascii_lowercase());
     let ends_in = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
     if !plain || !word.ends_with('s') || ends_in(&["us", "ss"]) {
-        word.to_owned()
+        found(word);
     } else if word.ends_with("ies") && !ends_in(&["eies", "aies"]) {
-        format!("{}y", &word[..word.len() - 3])
+        found(&format!("{}y", &word[..word.len() - 3]));
     } else {
-        word[..word.len() - 1].to_owned()
+        found(&word[..word.len() - 1]);
     }
 }
 
-fn stopwords() -> &'static HashSet<&'static str> {
-    static SET: OnceLock<HashSet<&'static str>> = OnceLock::new();
+fn stopwords() -> &'static HashSet<&'static str, FixedState> {
+    static SET: OnceLock<HashSet<&'static str, FixedState>> = OnceLock::new();
     SET.get_or_init(|| {
         STOPWORDS
             .lines()

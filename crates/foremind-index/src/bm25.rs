@@ -1,8 +1,11 @@
 use std::collections::{BTreeMap, HashMap};
 
+use std::sync::Arc;
+
+use foldhash::fast::FixedState;
 use foremind_types::RecordId;
 
-use crate::analysis::terms;
+use crate::analysis::{each_term, terms};
 use crate::number::{ln, quantise};
 
 /// Saturation of term frequency.
@@ -20,18 +23,18 @@ const QUERY_TERMS: usize = 256;
 /// Source: S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 #[derive(Debug, Default)]
 pub struct Bm25 {
-    terms: HashMap<Box<str>, u32>,
+    terms: HashMap<Arc<str>, u32, FixedState>,
     postings: Vec<Postings>,
     free_terms: Vec<u32>,
     documents: Vec<Option<Document>>,
     free_documents: Vec<u32>,
-    places: HashMap<RecordId, u32>,
+    places: HashMap<RecordId, u32, FixedState>,
     groups: Vec<Totals>,
 }
 
 #[derive(Debug, Default)]
 struct Postings {
-    term: Box<str>,
+    term: Arc<str>,
     /// Document and frequency, in no order.
     list: Vec<(u32, u32)>,
 }
@@ -83,12 +86,10 @@ impl Bm25 {
     /// Adds a document, or replaces it. Groups are small numbers, counted from 0.
     pub fn insert(&mut self, id: RecordId, group: u32, text: &str) {
         self.remove(id);
-        let mut frequencies: BTreeMap<String, u32> = BTreeMap::new();
-        let mut length = 0;
-        for term in terms(text) {
-            *frequencies.entry(term).or_default() += 1;
-            length += 1;
-        }
+        let mut numbers: Vec<u32> = Vec::with_capacity(text.len() / 6 + 1);
+        each_term(text, |term| numbers.push(self.intern(term)));
+        let length = numbers.len() as u32;
+        numbers.sort_unstable();
         let place = match self.free_documents.pop() {
             Some(place) => place,
             None => {
@@ -96,14 +97,12 @@ impl Bm25 {
                 (self.documents.len() - 1) as u32
             }
         };
-        let terms = frequencies
-            .into_iter()
-            .map(|(term, frequency)| {
-                let number = self.intern(term);
-                self.postings[number as usize].list.push((place, frequency));
-                number
-            })
-            .collect();
+        for run in numbers.chunk_by(|a, b| a == b) {
+            let list = &mut self.postings[run[0] as usize].list;
+            list.push((place, run.len() as u32));
+        }
+        numbers.dedup();
+        let terms = numbers.into_boxed_slice();
         self.documents[place as usize] = Some(Document {
             id,
             group,
@@ -173,7 +172,7 @@ impl Bm25 {
                 *wanted.entry(term).or_default() += 1;
             }
         }
-        let mut scores: HashMap<u32, (f64, f64)> = HashMap::new();
+        let mut scores: HashMap<u32, (f64, f64), FixedState> = HashMap::default();
         let mut all_weight = 0.0;
         // In the order of terms, so that sums are rounded alike everywhere.
         for (term, repeated) in wanted {
@@ -215,11 +214,11 @@ impl Bm25 {
         hits
     }
 
-    fn intern(&mut self, term: String) -> u32 {
-        if let Some(number) = self.terms.get(term.as_str()) {
+    fn intern(&mut self, term: &str) -> u32 {
+        if let Some(number) = self.terms.get(term) {
             return *number;
         }
-        let term: Box<str> = term.into();
+        let term: Arc<str> = term.into();
         let postings = Postings {
             term: term.clone(),
             list: Vec::new(),

@@ -101,9 +101,9 @@ impl CatchUp {
                     values = later;
                     match vault.read_run(&run, own) {
                         Ok(entries) => {
-                            for sequenced in &entries {
-                                if vault.absorb(sequenced)? {
-                                    engine.apply(&sequenced.entry);
+                            for sequenced in entries {
+                                if vault.absorb(&sequenced)? {
+                                    engine.apply(sequenced.entry);
                                 }
                             }
                         }

@@ -286,10 +286,10 @@ impl Memory {
         draws: &mut Draws,
         at: &Ambient,
     ) -> Result<Step, Error> {
-        if let Some(sequenced) = &batch.entry
-            && self.vault.absorb(sequenced)?
+        if let Some(sequenced) = batch.entry
+            && self.vault.absorb(&sequenced)?
         {
-            self.engine.apply(&sequenced.entry);
+            self.engine.apply(sequenced.entry);
         }
         self.vault.install(batch.head);
         self.advance(op, engine::Reply::Committed, draws, at)

@@ -346,7 +346,7 @@ proptest! {
         WRITERS.with(|(ones, others)| {
             let mut in_order = Engine::new();
             for entry in ones.iter().chain(others) {
-                in_order.apply(entry);
+                in_order.apply(entry.clone());
             }
             let mut mixed = Engine::new();
             let (mut ones, mut others) = (ones.iter().peekable(), others.iter().peekable());
@@ -354,10 +354,10 @@ proptest! {
                 let next = if *pick || others.peek().is_none() { ones.next() } else { others.next() };
                 match next.or_else(|| others.next()) {
                     Some(entry) => {
-                        mixed.apply(entry);
+                        mixed.apply(entry.clone());
                         // Applying an entry again changes nothing.
                         if *pick {
-                            mixed.apply(entry);
+                            mixed.apply(entry.clone());
                         }
                     }
                     None => break,

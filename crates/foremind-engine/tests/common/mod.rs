@@ -128,7 +128,7 @@ impl Memory {
             at_ms: self.now_ms,
             changes,
         };
-        self.engine.apply(&entry);
+        self.engine.apply(entry.clone());
         self.entries.push(entry);
     }
 
