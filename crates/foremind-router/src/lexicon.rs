@@ -339,9 +339,11 @@ fn read_line(line: &'static str, entries: &mut Vec<Entry>) -> Result<(), &'stati
         // Most phrases stand in the file as they are compared.
         let plain =
             |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'\'');
-        let odd =
-            |mark| phrase.contains(mark) || phrase.ends_with('\'') || phrase.starts_with('\'');
-        if !phrase.is_empty() && phrase.bytes().all(plain) && !odd("  ") && !odd("' ") {
+        let bytes = phrase.as_bytes();
+        let odd = phrase.starts_with('\'')
+            || phrase.ends_with('\'')
+            || bytes.windows(2).any(|pair| matches!(pair, b"  " | b"' "));
+        if !phrase.is_empty() && phrase.bytes().all(plain) && !odd {
             entries.push(Entry::new(Cow::Borrowed(phrase), Meaning { class, domain }));
             continue;
         }
