@@ -4,8 +4,9 @@
 //! row become integers as large as cannot overflow, and what they mix is divided by their own exact sum at the end.
 
 use crate::TILE_ROWS;
+use crate::activations::Tile;
 use crate::lanes::Lanes;
-use crate::math::{exp_nonpositive, largest, nearest, steps, sum_eight};
+use crate::math::{exp_nonpositive, nearest, steps, sum_eight};
 
 /// Channels of a head.
 pub const HEAD: usize = 32;
@@ -61,11 +62,14 @@ pub fn attention<L: Lanes>(
     let padded = tokens.next_multiple_of(COLUMNS);
     scratch.resize(padded);
     for first in (0..width).step_by(HEAD) {
-        for (token, row) in projected.chunks_exact(3 * width).enumerate() {
-            let part = |index: usize| &row[index * width + first..index * width + first + HEAD];
-            scratch.query::<L>(token, part(0));
-            scratch.key::<L>(token, part(1));
-        }
+        let part = |index: usize| {
+            let at = index * width + first;
+            projected
+                .chunks_exact(3 * width)
+                .map(move |row| &row[at..at + HEAD])
+        };
+        scratch.queries::<L>(part(0));
+        scratch.keys::<L>(part(1));
         let value_steps = scratch.values::<L>(projected, 3 * width, 2 * width + first);
         for tile in 0..tokens.div_ceil(TILE_ROWS) {
             scratch.score::<L>(tile);
@@ -93,23 +97,28 @@ impl Scratch {
     }
 
     #[inline(always)]
-    fn query<L: Lanes>(&mut self, token: usize, row: &[f32]) {
-        let (pairs, step) = quantise::<L>(row);
-        // 1 / sqrt(32)
-        self.query_steps[token] = step * 0.176_776_7;
-        let at = token / TILE_ROWS * TILE_ROWS * PAIRS + token % TILE_ROWS;
-        for (pair, value) in pairs.into_iter().enumerate() {
-            self.queries[at + TILE_ROWS * pair] = value;
+    fn queries<'a, L: Lanes>(&mut self, mut rows: impl Iterator<Item = &'a [f32]>) {
+        let tiles = self.queries.as_chunks_mut::<{ TILE_ROWS * PAIRS }>().0;
+        for (words, steps) in tiles.iter_mut().zip(self.query_steps.as_chunks_mut().0) {
+            let tile = Tile::new::<L>(rows.by_ref(), QUERY_MAX);
+            tile.quantise::<L>(words, TILE_ROWS);
+            // 1 / sqrt(32)
+            *steps = tile.steps.map(|step| step * 0.176_776_7);
         }
     }
 
     #[inline(always)]
-    fn key<L: Lanes>(&mut self, token: usize, row: &[f32]) {
-        let (pairs, step) = quantise::<L>(row);
-        self.key_steps[token] = step;
-        let at = token / COLUMNS * COLUMNS * PAIRS + token % COLUMNS;
-        for (pair, value) in pairs.into_iter().enumerate() {
-            self.keys[at + COLUMNS * pair] = value;
+    fn keys<'a, L: Lanes>(&mut self, mut rows: impl Iterator<Item = &'a [f32]>) {
+        let panels = self.keys.as_chunks_mut::<{ COLUMNS * PAIRS }>().0;
+        for (words, steps) in panels
+            .iter_mut()
+            .zip(self.key_steps.as_chunks_mut::<COLUMNS>().0)
+        {
+            for (half, steps) in steps.as_chunks_mut::<TILE_ROWS>().0.iter_mut().enumerate() {
+                let tile = Tile::new::<L>(rows.by_ref(), QUERY_MAX);
+                tile.quantise::<L>(&mut words[half * TILE_ROWS..], COLUMNS);
+                *steps = tile.steps;
+            }
         }
     }
 
@@ -130,32 +139,41 @@ impl Scratch {
                 L::store_i32(most, larger);
             }
         }
-        let mut factors = [0.0; HEAD];
-        let mut worth = [0.0; HEAD];
-        let most = most.as_flattened();
-        for ((factor, worth), most) in factors.iter_mut().zip(&mut worth).zip(most) {
-            let most = f32::from_bits(*most as u32);
-            (*factor, *worth) = steps(most, VALUE_MAX).unwrap_or_default();
+        let (mut factors, mut worth, mut masks) = ([0.0; HEAD], [0.0; HEAD], [0; HEAD]);
+        for (channel, most) in most.as_flattened().iter().enumerate() {
+            // A channel with a value that is not finite counts as zeros, whatever its products with 0 are.
+            if let Some(found) = steps(f32::from_bits(*most as u32), VALUE_MAX) {
+                (factors[channel], worth[channel]) = found;
+                masks[channel] = -1;
+            }
         }
+        let factors = factors.as_chunks::<4>().0;
+        let masks = masks.as_chunks::<4>().0;
+        let eight = |row: &[f32], index: usize| {
+            let fours = row.as_chunks::<4>().0;
+            let of = |at: usize| {
+                let scaled = L::mul(L::load(&fours[at]), L::load(&factors[at]));
+                L::and_i32(nearest::<L>(scaled), L::load_i32(&masks[at]))
+            };
+            L::narrow(of(2 * index), of(2 * index + 1))
+        };
         let panel = self.values.len() / (HEAD / COLUMNS);
-        for (token, row) in rows().enumerate() {
-            let at = token / 2 * COLUMNS;
-            let eights = row
-                .as_chunks::<8>()
-                .0
-                .iter()
-                .zip(factors.as_chunks::<8>().0);
-            for (index, (x, factors)) in eights.enumerate() {
-                let (x, factors) = (x.as_chunks::<4>().0, factors.as_chunks::<4>().0);
-                let scaled =
-                    |half: usize| nearest::<L>(L::mul(L::load(&x[half]), L::load(&factors[half])));
-                let mut narrow = [0; 8];
-                L::store_i16(&mut narrow, L::narrow(scaled(0), scaled(1)));
-                let to = &mut self.values[index * panel + at..index * panel + at + COLUMNS];
-                for ((to, value), factor) in to.iter_mut().zip(narrow).zip(factors.as_flattened()) {
-                    // A channel with a value that is not finite counts as zeros.
-                    to[token % 2] = if *factor == 0.0 { 0 } else { value };
-                }
+        for pair in 0..projected.len().div_ceil(2 * stride) {
+            let row = |token: usize| {
+                let at = token * stride + first;
+                projected.get(at..at + HEAD)
+            };
+            let (Some(even), odd) = (row(2 * pair), row(2 * pair + 1)) else {
+                break;
+            };
+            for index in 0..HEAD / COLUMNS {
+                let odd = odd.map_or(zeros::<L>(), |row| eight(row, index));
+                let (low, high) = L::interleave(eight(even, index), odd);
+                let at = index * panel + pair * COLUMNS;
+                let to = self.values[at..at + COLUMNS].as_flattened_mut();
+                let to = to.as_chunks_mut::<8>().0;
+                L::store_i16(&mut to[0], low);
+                L::store_i16(&mut to[1], high);
             }
         }
         worth
@@ -186,7 +204,7 @@ impl Scratch {
     #[inline(always)]
     fn exponentials<L: Lanes>(&mut self, tokens: usize) -> [i32; TILE_ROWS] {
         let padded = self.key_steps.len();
-        core::array::from_fn(|row| {
+        let factors = core::array::from_fn(|row| {
             let scores = &mut self.scores[row * padded..(row + 1) * padded];
             scores[tokens..].fill(f32::MIN);
             let scores = scores.as_chunks_mut::<8>().0;
@@ -209,27 +227,45 @@ impl Scratch {
                     *sum = L::add(*sum, e);
                 }
             }
-            let sum = sum_eight::<L>(sums[0], sums[1]);
-            let factor = SHARES_SUM / sum;
-            let factor = L::splat(if factor < SHARE_MAX {
+            let factor = SHARES_SUM / sum_eight::<L>(sums[0], sums[1]);
+            L::splat(if factor < SHARE_MAX {
                 factor
             } else {
                 SHARE_MAX
-            });
-            let mut sums = L::splat_i32(0);
-            for (eight, shares) in scores.iter().zip(self.shares.as_chunks_mut::<16>().0) {
-                let fours = eight.as_chunks::<4>().0;
-                let low = nearest::<L>(L::mul(L::load(&fours[0]), factor));
-                let high = nearest::<L>(L::mul(L::load(&fours[1]), factor));
-                sums = L::add_i32(sums, L::add_i32(low, high));
-                let mut narrow = [0; 8];
-                L::store_i16(&mut narrow, L::narrow(low, high));
-                for (pair, value) in narrow.as_chunks::<2>().0.iter().enumerate() {
-                    shares[TILE_ROWS * pair + row] = *value;
-                }
+            })
+        });
+        self.shares::<L>(factors)
+    }
+
+    /// Exponentials times a factor for each row, rounded, into the layout of the left factor; their sums.
+    #[inline(always)]
+    fn shares<L: Lanes>(&mut self, factors: [L::F; TILE_ROWS]) -> [i32; TILE_ROWS] {
+        let padded = self.key_steps.len();
+        let row = |row: usize| {
+            self.scores[row * padded..(row + 1) * padded]
+                .as_chunks::<8>()
+                .0
+        };
+        let eights = row(0).iter().zip(row(1)).zip(row(2)).zip(row(3));
+        let mut sums = [L::splat_i32(0); TILE_ROWS];
+        for ((((a, b), c), d), to) in eights.zip(self.shares.as_chunks_mut::<{ 4 * TILE_ROWS }>().0)
+        {
+            let mut eight = |row: &[f32; 8], lane: usize| {
+                let fours = row.as_chunks::<4>().0;
+                let low = nearest::<L>(L::mul(L::load(&fours[0]), factors[lane]));
+                let high = nearest::<L>(L::mul(L::load(&fours[1]), factors[lane]));
+                sums[lane] = L::add_i32(sums[lane], L::add_i32(low, high));
+                L::narrow(low, high)
+            };
+            let pairs = L::transpose([eight(a, 0), eight(b, 1), eight(c, 2), eight(d, 3)]);
+            let to = to.as_flattened_mut().as_chunks_mut::<8>().0;
+            for (pair, to) in pairs.into_iter().zip(to) {
+                L::store_i16(to, pair);
             }
+        }
+        sums.map(|sum| {
             let mut lanes = [0; 4];
-            L::store_i32(&mut lanes, sums);
+            L::store_i32(&mut lanes, sum);
             lanes.into_iter().sum()
         })
     }
@@ -262,22 +298,9 @@ impl Scratch {
     }
 }
 
-/// A row of a head to pairs of 14-bit integers, and what a unit is worth.
 #[inline(always)]
-fn quantise<L: Lanes>(row: &[f32]) -> ([Pair; PAIRS], f32) {
-    let mut pairs = [[0; 2]; PAIRS];
-    let fours = row.as_chunks::<4>().0;
-    let Some((factor, step)) = steps(largest::<L>(fours), QUERY_MAX) else {
-        return (pairs, 0.0);
-    };
-    let factor = L::splat(factor);
-    let eights = pairs.as_flattened_mut().as_chunks_mut::<8>().0;
-    for (x, to) in fours.as_chunks::<2>().0.iter().zip(eights) {
-        let low = nearest::<L>(L::mul(L::load(&x[0]), factor));
-        let high = nearest::<L>(L::mul(L::load(&x[1]), factor));
-        L::store_i16(to, L::narrow(low, high));
-    }
-    (pairs, step)
+fn zeros<L: Lanes>() -> L::H {
+    L::narrow(L::splat_i32(0), L::splat_i32(0))
 }
 
 /// `sum_p rows[p][r] . columns[p][c]` of pairs p, for 4 rows r and 8 columns c.

@@ -40,12 +40,9 @@ pub trait Lanes: Copy + 'static {
     fn sub(a: Self::F, b: Self::F) -> Self::F;
     fn mul(a: Self::F, b: Self::F) -> Self::F;
     fn div(a: Self::F, b: Self::F) -> Self::F;
-    fn abs(a: Self::F) -> Self::F;
     /// The larger. With a NaN, or of two zeros of unlike sign, either: compilers turn this into the relaxed maximum
     /// where they may. Callers see to it that such a choice cannot be seen.
     fn max(a: Self::F, b: Self::F) -> Self::F;
-    /// `if x < 0 { negative } else { other }`, lane by lane.
-    fn where_negative(x: Self::F, negative: Self::F, other: Self::F) -> Self::F;
     fn bits(a: Self::F) -> Self::I;
     fn from_bits(a: Self::I) -> Self::F;
     /// Nearest f32, ties to even.
@@ -63,6 +60,10 @@ pub trait Lanes: Copy + 'static {
     /// Lanes 0..4 of the result from `a`, 4..8 from `b`, saturated to i16.
     fn narrow(a: Self::I, b: Self::I) -> Self::H;
     fn store_i16(to: &mut [i16; 8], value: Self::H);
+    /// `a[0], b[0], a[1], b[1], ...`, in two parts.
+    fn interleave(a: Self::H, b: Self::H) -> (Self::H, Self::H);
+    /// Rows of four pairs to columns: result `p` holds pair `p` of each row.
+    fn transpose(rows: [Self::H; 4]) -> [Self::H; 4];
     /// Result lane `i` = `a[2i] * b[2i] + a[2i+1] * b[2i+1]`; exact but for four factors of -32768.
     fn dot(a: Self::H, b: Self::H) -> Self::I;
 
@@ -90,4 +91,31 @@ pub trait Lanes: Copy + 'static {
     /// Result lane `i` = `sum[i]` + the four products of bytes `4i..4i+4`. Every byte of `sevens` is in 0..=127 (the
     /// range in which all hardware agrees) and no byte of `weights` is -128, so sums of two products fit an i16.
     fn dot_sevens(weights: Self::B, sevens: Self::B, sum: Self::I) -> Self::I;
+}
+
+/// Whether [`Lanes::dot_sevens`] gives exact sums at the ends of its range and in its middle.
+pub fn dot_sevens_is_exact<L: Lanes>() -> bool {
+    let weights: [i8; 16] = [
+        127, -127, -127, 127, -127, -127, -127, -127, 127, 127, 127, 127, -1, 3, -77, 0,
+    ];
+    let sevens: [i8; 16] = [
+        127, 127, 1, 0, 127, 127, 127, 127, 127, 127, 127, 127, 126, 64, 85, 127,
+    ];
+    let start = 1 << 20;
+    let mut found = [0; 4];
+    // SAFETY: both arrays have 16 bytes. The detour keeps the compiler from working the sums out itself.
+    let (weights_lanes, sevens_lanes) = unsafe {
+        (
+            L::load_bytes(core::hint::black_box(weights.as_ptr())),
+            L::load_bytes(core::hint::black_box(sevens.as_ptr())),
+        )
+    };
+    let sums = L::dot_sevens(weights_lanes, sevens_lanes, L::splat_i32(start));
+    L::store_i32(&mut found, sums);
+    let exact = |lane: usize| {
+        let products =
+            (4 * lane..4 * lane + 4).map(|i| i32::from(weights[i]) * i32::from(sevens[i]));
+        start + products.sum::<i32>()
+    };
+    (0..4).all(|lane| found[lane] == exact(lane))
 }

@@ -18,8 +18,9 @@ pub mod norm;
 pub mod product;
 pub mod weights;
 
-/// Inputs that share one step of their weights.
-pub const GROUP: usize = 64;
+/// Inputs that share one step of their weights. Half of it costs 4 % of a forward pass, and gives at equal bytes a mean
+/// cosine to f32 that is better by 4e-5.
+pub const GROUP: usize = 128;
 /// Rows of a tile.
 pub const TILE_ROWS: usize = 4;
 /// Outputs of a tile.
@@ -33,4 +34,17 @@ pub enum Kernel {
     Pairs,
     /// i8 x 7 bits, four products at once, activations in two halves.
     Sevens,
+}
+
+impl Kernel {
+    /// The faster kernel of this build: sevens where it has the byte dot product of relaxed-simd and the engine's gives
+    /// exact sums. V8 11, which has it behind a flag, takes its operands the other way round.
+    #[must_use]
+    pub fn fastest() -> Self {
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        if lanes::dot_sevens_is_exact::<lanes::Native>() {
+            return Self::Sevens;
+        }
+        Self::Pairs
+    }
 }

@@ -1,4 +1,4 @@
-//! exp, GELU and rounding out of IEEE additions, multiplications and divisions, so that no host's mathematics library
+//! exp, GELU and rounding out of IEEE additions and multiplications, so that no host's mathematics library
 //! decides a bit.
 
 use crate::lanes::Lanes;
@@ -36,24 +36,38 @@ pub fn exp_nonpositive<L: Lanes>(x: L::F) -> L::F {
     L::from_bits(L::add_i32(L::bits(y), L::shl::<23>(L::bits(shifted))))
 }
 
-/// x * Phi(x), the Gaussian error linear unit with the error function (not its tanh approximation).
-///
-/// erf after Abramowitz and Stegun 7.1.26, absolute error at most 1.5e-7.
+/// Beyond this the Gaussian distribution function counts as 0 and 1.
+const GELU_END: f32 = 4.5;
+/// Coefficients of t, t^3, ... of (Phi(4.5 t) - 1/2) on -1..1, least largest error of the product with x.
+const GELU_ODD: [f32; 9] = [
+    1.794_206_7,
+    -6.012_851_7,
+    17.687_395,
+    -38.771_614,
+    61.612_843,
+    -68.212_88,
+    49.366_456,
+    -20.826_994,
+    3.863_440_3,
+];
+
+/// x * Phi(x), the Gaussian error linear unit with the error function (not its tanh approximation), off by at most
+/// 8e-5 for |x| up to 8, and 8e-6 of |x| beyond: less than what rounding to 14 bits does to it next. A polynomial,
+/// because the exact function, with its division and exponential, took twice the time.
 #[inline(always)]
 pub fn gelu<L: Lanes>(x: L::F) -> L::F {
-    let z = L::mul(L::abs(x), L::splat(core::f32::consts::FRAC_1_SQRT_2));
-    let one = L::splat(1.0);
-    let t = L::div(one, L::add(one, L::mul(L::splat(0.327_591_1), z)));
-    let mut q = L::splat(1.061_405_4);
-    for c in [-1.453_152, 1.421_413_8, -0.284_496_72, 0.254_829_6] {
-        q = L::add(L::mul(q, t), L::splat(c));
+    // Of the bounds, neither can be seen to be chosen for a zero or, since x is a factor of the result, a NaN.
+    let below = L::max(x, L::splat(-GELU_END));
+    let negated = L::sub(L::splat(0.0), below);
+    let clamped = L::max(negated, L::splat(-GELU_END));
+    let t = L::mul(clamped, L::splat(-1.0 / GELU_END));
+    let square = L::mul(t, t);
+    let [most @ .., last] = GELU_ODD;
+    let mut p = L::splat(last);
+    for c in most.into_iter().rev() {
+        p = L::add(L::mul(p, square), L::splat(c));
     }
-    let square = L::mul(z, z);
-    let tail = L::mul(
-        L::mul(L::mul(q, t), L::splat(0.5)),
-        exp_nonpositive::<L>(L::sub(L::splat(0.0), square)),
-    );
-    L::mul(x, L::where_negative(x, tail, L::sub(one, tail)))
+    L::mul(x, L::add(L::mul(p, t), L::splat(0.5)))
 }
 
 /// [`gelu`] of each value, in place.

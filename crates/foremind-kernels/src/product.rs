@@ -1,7 +1,7 @@
 //! The product that all time goes into: quantised rows times a matrix of int8 weights, plus bias.
 //!
-//! A tile is 4 rows x 8 outputs, whose eight integer sums stay in registers. Within a group of 64 inputs sums are
-//! integers and exact (2047 * 127 * 64 < 2^24, so is their conversion to f32); each group's sum is scaled by the
+//! A tile is 4 rows x 8 outputs, whose eight integer sums stay in registers. Within a group of 128 inputs sums are
+//! integers and exact (at most 8191 * 127 * 128 < 2^27); each group's sum becomes the nearest f32, is scaled by the
 //! weights' step and added in the order of groups. `output = total * row's step + bias`.
 //!
 //! *Pairs* multiply-add two i16 at once, weights widened on load. *Sevens* use the byte dot product: first the high
@@ -123,7 +123,8 @@ impl Tile for Pairs {
         for ((words, block), steps) in groups.iter().zip(blocks).zip(steps) {
             let mut sums = [[L::splat_i32(0); 2]; ROWS];
             let (mut a, mut b) = (words.as_ptr().cast::<i16>(), block.as_ptr());
-            for _ in 0..GROUP / 2 {
+            let end = words.as_ptr_range().end.cast::<i16>();
+            while a != end {
                 // SAFETY: a block holds GROUP / 2 steps of 16 weights, a tile's group GROUP / 2 steps of TILE_ROWS
                 // words of two i16, and ROWS is at most TILE_ROWS.
                 unsafe {
@@ -183,7 +184,8 @@ fn sevens<L: Lanes, const ROWS: usize>(
     block: &[i8; BLOCK],
 ) {
     let (mut a, mut b) = (half.as_ptr().cast::<i8>(), block.as_ptr());
-    for _ in 0..GROUP / 4 {
+    let end = half.as_ptr_range().end.cast::<i8>();
+    while a != end {
         // SAFETY: a block holds GROUP / 4 steps of 32 weights, a half of a tile's group GROUP / 4 steps of TILE_ROWS
         // words of four bytes, and ROWS is at most TILE_ROWS.
         unsafe {

@@ -1,4 +1,4 @@
-//! Weights: int8 with one step for each output and group of 64 inputs, laid out as the tiles read them.
+//! Weights: int8 with one step for each output and group of 128 inputs, laid out as the tiles read them.
 
 use crate::activations::SEVENS_OFFSET;
 use crate::{GROUP, Kernel, TILE_COLUMNS};
@@ -8,8 +8,8 @@ pub const BLOCK: usize = TILE_COLUMNS * GROUP;
 
 /// A matrix of `outputs` x `inputs` weights with its bias.
 ///
-/// Values lie in blocks, `[outputs / 8][inputs / 64][BLOCK]`; within a block `[input / 2][output][2]` for
-/// [`Kernel::Pairs`] and `[input / 4][output][4]` for [`Kernel::Sevens`]. Steps lie as `[outputs / 8][inputs / 64][8]`.
+/// Values lie in blocks, `[outputs / 8][inputs / 128][BLOCK]`; within a block `[input / 2][output][2]` for
+/// [`Kernel::Pairs`] and `[input / 4][output][4]` for [`Kernel::Sevens`]. Steps lie as `[outputs / 8][inputs / 128][8]`.
 #[derive(Clone, Debug)]
 pub struct Matrix {
     kernel: Kernel,
@@ -26,7 +26,7 @@ pub struct Matrix {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MatrixError {
-    /// Outputs are no multiple of 8, inputs none of 64, or a part has another length than they imply.
+    /// Outputs are no multiple of 8, inputs none of 128, or a part has another length than they imply.
     Shape,
     /// A weight of -128, which the byte dot product of some hardware would saturate on.
     Value,
@@ -47,8 +47,8 @@ impl core::fmt::Display for MatrixError {
 impl core::error::Error for MatrixError {}
 
 impl Matrix {
-    /// A matrix from values in blocks of pairs, `[outputs / 8][inputs / 64][input / 2][output][2]`, steps in
-    /// `[outputs / 8][inputs / 64][8]` and `outputs` bias terms.
+    /// A matrix from values in blocks of pairs, `[outputs / 8][inputs / 128][input / 2][output][2]`, steps in
+    /// `[outputs / 8][inputs / 128][8]` and `outputs` bias terms.
     ///
     /// # Errors
     /// See [`MatrixError`].
@@ -95,7 +95,7 @@ impl Matrix {
         })
     }
 
-    /// As [`Matrix::new`], from row-major values `[outputs][inputs]` and steps `[outputs][inputs / 64]`.
+    /// As [`Matrix::new`], from row-major values `[outputs][inputs]` and steps `[outputs][inputs / 128]`.
     ///
     /// # Errors
     /// See [`MatrixError`].

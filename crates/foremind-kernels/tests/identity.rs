@@ -51,12 +51,12 @@ fn a_sequence_does_not_feel_its_batch() {
     let encoder = random.encoder(Kernel::Pairs, 3);
     let lengths = [5, 1, 64, 33, 2, 256, 7];
     let rows: usize = lengths.iter().sum();
-    let states = random.signed_row(rows * 64, 1.0);
+    let states = random.signed_row(rows * 128, 1.0);
     let mut together = states.clone();
     encoder.run::<Native>(&mut together, &lengths, &mut Workspace::default());
     let mut at = 0;
     for length in lengths {
-        let part = at..at + length * 64;
+        let part = at..at + length * 128;
         let mut alone = states[part.clone()].to_vec();
         encoder.run::<Native>(&mut alone, &[length], &mut Workspace::default());
         assert!(
@@ -65,6 +65,6 @@ fn a_sequence_does_not_feel_its_batch() {
                 .zip(&together[part])
                 .all(|(a, b)| a.to_bits() == b.to_bits())
         );
-        at += length * 64;
+        at += length * 128;
     }
 }

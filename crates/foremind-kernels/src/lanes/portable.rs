@@ -44,16 +44,8 @@ impl Lanes for Portable {
         zip(a, b, |a, b| a / b)
     }
     #[inline(always)]
-    fn abs(a: [f32; 4]) -> [f32; 4] {
-        a.map(f32::abs)
-    }
-    #[inline(always)]
     fn max(a: [f32; 4], b: [f32; 4]) -> [f32; 4] {
         zip(a, b, |a, b| if a < b { b } else { a })
-    }
-    #[inline(always)]
-    fn where_negative(x: [f32; 4], negative: [f32; 4], other: [f32; 4]) -> [f32; 4] {
-        core::array::from_fn(|i| if x[i] < 0.0 { negative[i] } else { other[i] })
     }
     #[inline(always)]
     fn bits(a: [f32; 4]) -> [i32; 4] {
@@ -110,6 +102,23 @@ impl Lanes for Portable {
     #[inline(always)]
     fn store_i16(to: &mut [i16; 8], value: [i16; 8]) {
         *to = value;
+    }
+    #[inline(always)]
+    fn interleave(a: [i16; 8], b: [i16; 8]) -> ([i16; 8], [i16; 8]) {
+        let of = |start: usize| {
+            move |i: usize| {
+                if i.is_multiple_of(2) {
+                    a[start + i / 2]
+                } else {
+                    b[start + i / 2]
+                }
+            }
+        };
+        (core::array::from_fn(of(0)), core::array::from_fn(of(4)))
+    }
+    #[inline(always)]
+    fn transpose(rows: [[i16; 8]; 4]) -> [[i16; 8]; 4] {
+        core::array::from_fn(|pair| core::array::from_fn(|i| rows[i / 2][2 * pair + i % 2]))
     }
     #[inline(always)]
     fn dot(a: [i16; 8], b: [i16; 8]) -> [i32; 4] {

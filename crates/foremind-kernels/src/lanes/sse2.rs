@@ -53,20 +53,9 @@ impl Lanes for Sse2 {
         sse2!(_mm_div_ps(a, b))
     }
     #[inline(always)]
-    fn abs(a: __m128) -> __m128 {
-        sse2!(_mm_andnot_ps(_mm_set1_ps(-0.0), a))
-    }
-    #[inline(always)]
     fn max(a: __m128, b: __m128) -> __m128 {
         // maxps returns its second operand unless the first is greater.
         sse2!(_mm_max_ps(b, a))
-    }
-    #[inline(always)]
-    fn where_negative(x: __m128, negative: __m128, other: __m128) -> __m128 {
-        sse2!({
-            let mask = _mm_cmplt_ps(x, _mm_setzero_ps());
-            _mm_or_ps(_mm_and_ps(mask, negative), _mm_andnot_ps(mask, other))
-        })
     }
     #[inline(always)]
     fn bits(a: __m128) -> __m128i {
@@ -126,6 +115,24 @@ impl Lanes for Sse2 {
     fn store_i16(to: &mut [i16; 8], value: __m128i) {
         // SAFETY: an exclusive reference to 16 bytes; the store is the unaligned one.
         unsafe { _mm_storeu_si128(to.as_mut_ptr().cast(), value) }
+    }
+    #[inline(always)]
+    fn interleave(a: __m128i, b: __m128i) -> (__m128i, __m128i) {
+        sse2!((_mm_unpacklo_epi16(a, b), _mm_unpackhi_epi16(a, b)))
+    }
+    #[inline(always)]
+    fn transpose(rows: [__m128i; 4]) -> [__m128i; 4] {
+        let [a, b, c, d] = rows;
+        sse2!({
+            let (ab, cd) = (_mm_unpacklo_epi32(a, b), _mm_unpacklo_epi32(c, d));
+            let (ef, gh) = (_mm_unpackhi_epi32(a, b), _mm_unpackhi_epi32(c, d));
+            [
+                _mm_unpacklo_epi64(ab, cd),
+                _mm_unpackhi_epi64(ab, cd),
+                _mm_unpacklo_epi64(ef, gh),
+                _mm_unpackhi_epi64(ef, gh),
+            ]
+        })
     }
     #[inline(always)]
     fn dot(a: __m128i, b: __m128i) -> __m128i {

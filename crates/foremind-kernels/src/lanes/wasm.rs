@@ -43,16 +43,8 @@ impl Lanes for Simd128 {
         f32x4_div(a, b)
     }
     #[inline(always)]
-    fn abs(a: v128) -> v128 {
-        f32x4_abs(a)
-    }
-    #[inline(always)]
     fn max(a: v128, b: v128) -> v128 {
         f32x4_pmax(a, b)
-    }
-    #[inline(always)]
-    fn where_negative(x: v128, negative: v128, other: v128) -> v128 {
-        v128_bitselect(negative, other, f32x4_lt(x, f32x4_splat(0.0)))
     }
     #[inline(always)]
     fn bits(a: v128) -> v128 {
@@ -109,6 +101,31 @@ impl Lanes for Simd128 {
     fn store_i16(to: &mut [i16; 8], value: v128) {
         // SAFETY: an exclusive reference to 16 bytes; v128.store needs no alignment.
         unsafe { v128_store(to.as_mut_ptr().cast(), value) }
+    }
+    #[inline(always)]
+    fn interleave(a: v128, b: v128) -> (v128, v128) {
+        (
+            i16x8_shuffle::<0, 8, 1, 9, 2, 10, 3, 11>(a, b),
+            i16x8_shuffle::<4, 12, 5, 13, 6, 14, 7, 15>(a, b),
+        )
+    }
+    #[inline(always)]
+    fn transpose(rows: [v128; 4]) -> [v128; 4] {
+        let [a, b, c, d] = rows;
+        let (ab, cd) = (
+            i32x4_shuffle::<0, 4, 1, 5>(a, b),
+            i32x4_shuffle::<0, 4, 1, 5>(c, d),
+        );
+        let (ef, gh) = (
+            i32x4_shuffle::<2, 6, 3, 7>(a, b),
+            i32x4_shuffle::<2, 6, 3, 7>(c, d),
+        );
+        [
+            i64x2_shuffle::<0, 2>(ab, cd),
+            i64x2_shuffle::<1, 3>(ab, cd),
+            i64x2_shuffle::<0, 2>(ef, gh),
+            i64x2_shuffle::<1, 3>(ef, gh),
+        ]
     }
     #[inline(always)]
     fn dot(a: v128, b: v128) -> v128 {

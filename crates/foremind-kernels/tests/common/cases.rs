@@ -54,7 +54,7 @@ impl Random {
 
     pub fn matrix(&mut self, kernel: Kernel, outputs: usize, inputs: usize) -> Matrix {
         let values = self.weights(outputs * inputs);
-        let steps = (0..outputs * inputs / 64)
+        let steps = (0..outputs * inputs / foremind_kernels::GROUP)
             .map(|_| self.signed().abs() * 0.002)
             .collect();
         let bias = self.signed_row(outputs, 0.5);
@@ -68,16 +68,16 @@ impl Random {
         }
     }
 
-    /// A small encoder: `layers` of width 64 and 128.
+    /// A small encoder: `layers` of width 128 and 256.
     pub fn encoder(&mut self, kernel: Kernel, layers: usize) -> Encoder {
         let layers = (0..layers)
             .map(|_| Layer {
-                project: self.matrix(kernel, 192, 64),
-                merge: self.matrix(kernel, 64, 64),
-                merge_norm: self.norm(64),
-                expand: self.matrix(kernel, 128, 64),
-                contract: self.matrix(kernel, 64, 128),
-                contract_norm: self.norm(64),
+                project: self.matrix(kernel, 384, 128),
+                merge: self.matrix(kernel, 128, 128),
+                merge_norm: self.norm(128),
+                expand: self.matrix(kernel, 256, 128),
+                contract: self.matrix(kernel, 128, 256),
+                contract_norm: self.norm(128),
             })
             .collect();
         Encoder::new(layers).unwrap()
@@ -108,8 +108,8 @@ pub const EXTREMES: [f32; 24] = [
     f32::NEG_INFINITY,
     f32::NAN,
     126.999_99,
-    2046.5,
-    -2047.0,
+    8190.5,
+    -8191.0,
 ];
 
 /// Bits of each value; a NaN, whose bits engines may choose, always as the same one.
@@ -175,13 +175,13 @@ fn product<L: Lanes>(bytes: &mut Vec<u8>, rows: &[f32], matrix: &Matrix) {
 
 fn products<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
     let mut random = Random::new(2);
-    let narrow = random.matrix(kernel, 8, 64);
+    let narrow = random.matrix(kernel, 8, 128);
     for rows in 1..=256 {
-        product::<L>(bytes, &random.signed_row(rows * 64, 3.0), &narrow);
+        product::<L>(bytes, &random.signed_row(rows * 128, 3.0), &narrow);
     }
     for (outputs, inputs) in [
         (16, 128),
-        (24, 192),
+        (24, 256),
         (384, 384),
         (1152, 384),
         (1536, 384),
@@ -204,7 +204,7 @@ fn extreme_products<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
             16,
             1536,
             values,
-            vec![16.0; 16 * 24],
+            vec![16.0; 16 * 12],
             vec![1000.0; 16],
         )
         .unwrap();
@@ -218,15 +218,15 @@ fn extreme_products<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
             .collect();
         product::<L>(bytes, &mixed, &full);
     }
-    let matrix = random.matrix(kernel, 16, 64);
+    let matrix = random.matrix(kernel, 16, 128);
     for extreme in EXTREMES {
-        for at in [0, 3, 31, 63] {
-            let mut row = random.signed_row(64, 1.0);
+        for at in [0, 3, 31, 127] {
+            let mut row = random.signed_row(128, 1.0);
             row[at] = extreme;
             product::<L>(bytes, &row, &matrix);
         }
     }
-    product::<L>(bytes, &[0.0; 64 * 6], &matrix);
+    product::<L>(bytes, &[0.0; 128 * 6], &matrix);
 }
 
 fn attentions<L: Lanes>(_: Kernel, bytes: &mut Vec<u8>) {
@@ -312,12 +312,12 @@ fn encoders<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
     let encoder = random.encoder(kernel, 2);
     let mut space = Workspace::default();
     for tokens in 1..=256 {
-        let mut states = random.signed_row(tokens * 64, 1.0);
+        let mut states = random.signed_row(tokens * 128, 1.0);
         encoder.run::<L>(&mut states, &[tokens], &mut space);
         emit(bytes, &states);
     }
     let lengths = [3, 1, 30, 8, 2];
-    let mut states = random.signed_row(44 * 64, 1.0);
+    let mut states = random.signed_row(44 * 128, 1.0);
     encoder.run::<L>(&mut states, &lengths, &mut space);
     emit(bytes, &states);
 }
