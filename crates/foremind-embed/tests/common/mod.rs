@@ -61,16 +61,79 @@ pub fn onnx(rows: usize, inputs: &[&str], operator: &str) -> Vec<u8> {
     let raw: Vec<u8> = (0..rows).flat_map(row).flat_map(f32::to_le_bytes).collect();
     bytes_field(&mut table, 9, &raw);
 
-    let mut node = Vec::new();
-    bytes_field(&mut node, 1, b"table");
-    bytes_field(&mut node, 1, b"input_ids");
-    bytes_field(&mut node, 2, b"hidden");
-    bytes_field(&mut node, 4, operator.as_bytes());
+    model(
+        &[node(&["table", "input_ids"], "hidden", operator)],
+        &[table],
+        inputs,
+    )
+}
 
+/// The same hidden states to within rounding from 8-bit rows with a scale for each, as the shipped weights
+/// have them: Cast, Mul, Gather.
+pub fn quantised_onnx(rows: usize) -> Vec<u8> {
+    let mut table = Vec::new();
+    for dimension in [rows, COLUMNS] {
+        varint_field(&mut table, 1, dimension);
+    }
+    varint_field(&mut table, 2, 3);
+    bytes_field(&mut table, 8, b"table_q");
+    let raw: Vec<u8> = (0..rows)
+        .flat_map(|id| row(id).map(|x| (x / row_scale(id)).round() as i8 as u8))
+        .collect();
+    bytes_field(&mut table, 9, &raw);
+    let mut scales = Vec::new();
+    for dimension in [rows, 1] {
+        varint_field(&mut scales, 1, dimension);
+    }
+    varint_field(&mut scales, 2, 1);
+    bytes_field(&mut scales, 8, b"scales");
+    let raw: Vec<u8> = (0..rows)
+        .map(row_scale)
+        .flat_map(f32::to_le_bytes)
+        .collect();
+    bytes_field(&mut scales, 9, &raw);
+
+    let mut to_f32 = Vec::new();
+    bytes_field(&mut to_f32, 1, b"to");
+    varint_field(&mut to_f32, 3, 1);
+    varint_field(&mut to_f32, 20, 2);
+    let mut cast = node(&["table_q"], "table_f", "Cast");
+    bytes_field(&mut cast, 5, &to_f32);
+    model(
+        &[
+            cast,
+            node(&["table_f", "scales"], "table", "Mul"),
+            node(&["table", "input_ids"], "hidden", "Gather"),
+        ],
+        &[table, scales],
+        &["input_ids", "attention_mask", "token_type_ids"],
+    )
+}
+
+/// What one step of a row's 8-bit numbers is worth; differs from row to row.
+pub fn row_scale(id: usize) -> f32 {
+    (1.0 + id as f32 / 16.0) / 127.0
+}
+
+fn node(inputs: &[&str], output: &str, operator: &str) -> Vec<u8> {
+    let mut node = Vec::new();
+    for input in inputs {
+        bytes_field(&mut node, 1, input.as_bytes());
+    }
+    bytes_field(&mut node, 2, output.as_bytes());
+    bytes_field(&mut node, 4, operator.as_bytes());
+    node
+}
+
+fn model(nodes: &[Vec<u8>], constants: &[Vec<u8>], inputs: &[&str]) -> Vec<u8> {
     let mut graph = Vec::new();
-    bytes_field(&mut graph, 1, &node);
+    for node in nodes {
+        bytes_field(&mut graph, 1, node);
+    }
     bytes_field(&mut graph, 2, b"tiny");
-    bytes_field(&mut graph, 5, &table);
+    for constant in constants {
+        bytes_field(&mut graph, 5, constant);
+    }
     for input in inputs {
         bytes_field(&mut graph, 11, &value(input, 7));
     }
