@@ -1,8 +1,11 @@
 //! The transformer layers of the sentence encoder (BERT with post-normalisation), over the kernels of this crate.
 
+use core::ops::Range;
+
 use crate::Kernel;
 use crate::activations::Activations;
 use crate::attention::{self, attention};
+use crate::dense::{Deltas, Part};
 use crate::lanes::Lanes;
 use crate::math::gelu_all;
 use crate::norm::Norm;
@@ -90,32 +93,47 @@ impl Encoder {
     /// # Panics
     /// When the lengths do not add up to the rows, or one is not in 1..=[`attention::LONGEST`].
     pub fn run<L: Lanes>(&self, states: &mut [f32], lengths: &[usize], space: &mut Workspace) {
-        self.run_layers::<L>(0, states, lengths, space);
+        self.run_layers::<L>(0..self.layers.len(), None, states, lengths, space);
     }
 
-    /// As [`Encoder::run`], from layer `first` on.
+    /// As [`Encoder::run`], of some of the layers, their matrices changed by `deltas`. Running layers in several calls gives the bits of one.
     ///
     /// # Panics
-    /// As [`Encoder::run`].
+    /// As [`Encoder::run`]; when there are no such layers, or a change has another shape than its matrix.
     pub fn run_layers<L: Lanes>(
         &self,
-        first: usize,
+        layers: Range<usize>,
+        deltas: Option<&Deltas>,
         states: &mut [f32],
         lengths: &[usize],
         space: &mut Workspace,
     ) {
         assert!(states.len() == lengths.iter().sum::<usize>() * self.width);
-        for layer in &self.layers[first..] {
-            self.attend::<L>(layer, states, lengths, space);
+        for (number, layer) in layers.clone().zip(&self.layers[layers]) {
+            let deltas = deltas.map(|deltas| (deltas, number));
+            self.attend::<L>(layer, deltas, states, lengths, space);
             for rows in states.chunks_mut(BLOCK_ROWS * self.width) {
-                self.feed_forward::<L>(layer, rows, space);
+                self.feed_forward::<L>(layer, deltas, rows, space);
             }
         }
+    }
+
+    /// Whether each of `deltas` has the shape of its matrix.
+    pub fn accepts(&self, deltas: &Deltas) -> bool {
+        deltas.shapes().all(|(layer, part, shape)| {
+            let of = |layer: &Layer| match part {
+                Part::Query | Part::Key | Part::Value | Part::Merge => (self.width, self.width),
+                Part::Expand => (layer.expand.outputs(), self.width),
+                Part::Contract => (self.width, layer.contract.inputs()),
+            };
+            self.layers.get(layer).map(of) == Some(shape)
+        })
     }
 
     fn attend<L: Lanes>(
         &self,
         layer: &Layer,
+        deltas: Changes<'_>,
         states: &mut [f32],
         lengths: &[usize],
         space: &mut Workspace,
@@ -127,6 +145,20 @@ impl Encoder {
         let activations = &mut space.activations;
         activations.quantise::<L>(self.kernel, states, self.width);
         linear::<L>(activations, &layer.project, &mut space.projected);
+        for (index, part) in [Part::Query, Part::Key, Part::Value]
+            .into_iter()
+            .enumerate()
+        {
+            let first = index * self.width;
+            change::<L>(
+                deltas,
+                part,
+                states,
+                &mut space.projected,
+                3 * self.width,
+                first,
+            );
+        }
         let (mut projected, mut mixed) = (&space.projected[..], &mut space.mixed[..]);
         for length in lengths {
             let (from, rest) = projected.split_at(3 * length * self.width);
@@ -136,19 +168,58 @@ impl Encoder {
         }
         activations.quantise::<L>(self.kernel, &space.mixed, self.width);
         linear::<L>(activations, &layer.merge, &mut space.merged);
+        change::<L>(
+            deltas,
+            Part::Merge,
+            &space.mixed,
+            &mut space.merged,
+            self.width,
+            0,
+        );
         layer.merge_norm.apply::<L>(states, &space.merged);
     }
 
-    fn feed_forward<L: Lanes>(&self, layer: &Layer, rows: &mut [f32], space: &mut Workspace) {
+    fn feed_forward<L: Lanes>(
+        &self,
+        layer: &Layer,
+        deltas: Changes<'_>,
+        rows: &mut [f32],
+        space: &mut Workspace,
+    ) {
         let wide = layer.expand.outputs();
         let activations = &mut space.activations;
         activations.quantise::<L>(self.kernel, rows, self.width);
         space.expanded.resize(activations.rows() * wide, 0.0);
         linear::<L>(activations, &layer.expand, &mut space.expanded);
+        change::<L>(deltas, Part::Expand, rows, &mut space.expanded, wide, 0);
         gelu_all::<L>(&mut space.expanded);
         activations.quantise::<L>(self.kernel, &space.expanded, wide);
         let merged = &mut space.merged[..rows.len()];
         linear::<L>(activations, &layer.contract, merged);
+        change::<L>(
+            deltas,
+            Part::Contract,
+            &space.expanded,
+            merged,
+            self.width,
+            0,
+        );
         layer.contract_norm.apply::<L>(rows, merged);
+    }
+}
+
+/// The changes of an encoder and the number of the layer at hand.
+type Changes<'a> = Option<(&'a Deltas, usize)>;
+
+fn change<L: Lanes>(
+    deltas: Changes<'_>,
+    part: Part,
+    input: &[f32],
+    output: &mut [f32],
+    stride: usize,
+    first: usize,
+) {
+    if let Some(delta) = deltas.and_then(|(deltas, layer)| deltas.of(layer, part)) {
+        delta.add::<L>(input, output, stride, first);
     }
 }

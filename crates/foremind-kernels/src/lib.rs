@@ -6,11 +6,12 @@
 //! `tests/kernels/identity.mjs` the WebAssembly builds with the native one.
 //!
 //! From below: [`activations`] and [`weights`] hold the two factors as the tiles of [`product`] read them;
-//! [`attention`] and [`norm`] are the rest of a layer; [`encoder`] stacks layers. What is not finite never becomes an
+//! [`attention`] and [`norm`] are the rest of a layer; [`encoder`] stacks layers; [`dense`] is what adapters and heads add. What is not finite never becomes an
 //! integer: such a row counts as zeros where it is quantised, and [`norm::unit`] refuses it at the end.
 
 pub mod activations;
 pub mod attention;
+pub mod dense;
 pub mod encoder;
 pub mod lanes;
 pub mod math;

@@ -7,6 +7,8 @@ mod cases;
 use cases::{EXTREMES, Random};
 use foremind_kernels::activations::Activations;
 use foremind_kernels::attention::{Scratch, attention};
+use foremind_kernels::dense::{Delta, attention_pool};
+use foremind_kernels::encoder::Workspace;
 use foremind_kernels::lanes::{Lanes, Native};
 use foremind_kernels::math::{exp_nonpositive, gelu_all};
 use foremind_kernels::norm::{Norm, mean_pool, to_int8, unit};
@@ -273,5 +275,90 @@ fn unsound_weights_are_refused() {
             vec![0.0; 9]
         )
         .is_err()
+    );
+}
+
+#[test]
+fn low_rank_changes_follow_their_definition() {
+    let mut random = Random::new(15);
+    let (inputs, outputs, rank) = (24, 16, 3);
+    let a = random.signed_row(rank * inputs, 1.0);
+    let b = random.signed_row(outputs * rank, 1.0);
+    let delta = Delta::new(inputs, outputs, a.clone(), &b).unwrap();
+    let input = random.signed_row(5 * inputs, 1.0);
+    let before = random.signed_row(5 * 40, 1.0);
+    let mut output = before.clone();
+    delta.add::<Native>(&input, &mut output, 40, 8);
+    for (at, (found, before)) in output.iter().zip(&before).enumerate() {
+        let (row, column) = (at / 40, at % 40);
+        let mut expected = f64::from(*before);
+        if (8..24).contains(&column) {
+            for r in 0..rank {
+                let dot =
+                    |i: usize| f64::from(input[row * inputs + i]) * f64::from(a[r * inputs + i]);
+                let rank_value: f64 = (0..inputs).map(dot).sum();
+                expected += rank_value * f64::from(b[(column - 8) * rank + r]);
+            }
+        }
+        assert!(
+            (f64::from(*found) - expected).abs() < 1e-5,
+            "{found} for {expected}"
+        );
+    }
+    assert!(
+        Delta::new(
+            inputs,
+            outputs,
+            vec![0.0; 17 * inputs],
+            &vec![0.0; 17 * outputs]
+        )
+        .is_none()
+    );
+    assert!(Delta::new(inputs, outputs, vec![0.0; inputs], &vec![0.0; outputs + 1]).is_none());
+    assert!(Delta::new(inputs, outputs, vec![f32::NAN; inputs], &vec![0.0; outputs]).is_none());
+}
+
+#[test]
+fn attention_pooling_follows_its_definition() {
+    let mut random = Random::new(16);
+    let rows = random.signed_row(7 * 16, 2.0);
+    let query = random.signed_row(16, 1.0);
+    let mut found = vec![0.0; 16];
+    attention_pool::<Native>(&rows, &query, &mut found);
+    let score = |row: &[f32]| -> f64 {
+        let dot = row
+            .iter()
+            .zip(&query)
+            .map(|(x, q)| f64::from(*x) * f64::from(*q));
+        dot.sum::<f64>().exp()
+    };
+    let sum: f64 = rows.chunks_exact(16).map(score).sum();
+    for (column, found) in found.iter().enumerate() {
+        let parts = rows
+            .chunks_exact(16)
+            .map(|row| score(row) * f64::from(row[column]));
+        let expected = parts.sum::<f64>() / sum;
+        assert!(
+            (f64::from(*found) - expected).abs() < 1e-5,
+            "{found} for {expected}"
+        );
+    }
+}
+
+#[test]
+fn layers_in_two_runs_give_the_bits_of_one() {
+    let mut random = Random::new(17);
+    let encoder = random.encoder(Kernel::Pairs, 3);
+    let states = random.signed_row(9 * 128, 1.0);
+    let (mut whole, mut parts) = (states.clone(), states);
+    let space = &mut Workspace::default();
+    encoder.run::<Native>(&mut whole, &[4, 5], space);
+    encoder.run_layers::<Native>(0..2, None, &mut parts, &[4, 5], space);
+    encoder.run_layers::<Native>(2..3, None, &mut parts, &[4, 5], space);
+    assert!(
+        whole
+            .iter()
+            .zip(&parts)
+            .all(|(a, b)| a.to_bits() == b.to_bits())
     );
 }

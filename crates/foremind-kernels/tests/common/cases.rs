@@ -7,6 +7,7 @@
 use foremind_kernels::Kernel;
 use foremind_kernels::activations::Activations;
 use foremind_kernels::attention::{self, attention};
+use foremind_kernels::dense::{Delta, Deltas, Part, attention_pool, dots};
 use foremind_kernels::encoder::{Encoder, Layer, Workspace};
 use foremind_kernels::lanes::Lanes;
 use foremind_kernels::math::{exp_nonpositive, gelu_all, largest};
@@ -126,7 +127,7 @@ fn emit(bytes: &mut Vec<u8>, values: &[f32]) {
 
 pub fn all<L: Lanes>(kernel: Kernel) -> Vec<Outcome> {
     type Run = fn(Kernel, &mut Vec<u8>);
-    let families: [(&'static str, Run); 7] = [
+    let families: [(&'static str, Run); 8] = [
         ("functions", functions::<L>),
         ("products of 1 to 256 rows", products::<L>),
         ("products at the ends of the range", extreme_products::<L>),
@@ -134,6 +135,7 @@ pub fn all<L: Lanes>(kernel: Kernel) -> Vec<Outcome> {
         ("normalisation and pooling", norms::<L>),
         ("int8 vectors", vectors::<L>),
         ("encoder of 1 to 256 tokens", encoders::<L>),
+        ("low-rank changes and heads", adapters::<L>),
     ];
     families
         .into_iter()
@@ -320,6 +322,55 @@ fn encoders<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
     let mut states = random.signed_row(44 * 128, 1.0);
     encoder.run::<L>(&mut states, &lengths, &mut space);
     emit(bytes, &states);
+}
+
+/// A change of every matrix of a layer of [`Random::encoder`].
+fn deltas(random: &mut Random, layer: usize) -> Deltas {
+    let shapes = [
+        (128, 128),
+        (128, 128),
+        (128, 128),
+        (128, 128),
+        (256, 128),
+        (128, 256),
+    ];
+    let changes = Part::ALL.into_iter().zip(shapes).enumerate();
+    let delta = |(at, (part, (outputs, inputs))): (usize, (Part, (usize, usize)))| {
+        let rank = [1, 2, 3, 8, 13, 16][at];
+        let a = random.signed_row(rank * inputs, 0.2);
+        let b = random.signed_row(outputs * rank, 0.2);
+        (layer, part, Delta::new(inputs, outputs, a, &b).unwrap())
+    };
+    Deltas::new(changes.map(delta).collect())
+}
+
+fn adapters<L: Lanes>(kernel: Kernel, bytes: &mut Vec<u8>) {
+    let mut random = Random::new(9);
+    let encoder = random.encoder(kernel, 2);
+    let deltas = deltas(&mut random, 1);
+    let query = random.signed_row(128, 1.0);
+    let head = random.signed_row(24 * 128, 1.0);
+    let mut space = Workspace::default();
+    for tokens in (1..=40).chain([63, 128, 255, 256]) {
+        let mut states = random.signed_row(tokens * 128, 1.0);
+        encoder.run_layers::<L>(0..2, Some(&deltas), &mut states, &[tokens], &mut space);
+        emit(bytes, &states);
+        let mut pooled = vec![0.0; 128];
+        attention_pool::<L>(&states, &query, &mut pooled);
+        emit(bytes, &pooled);
+        let mut features = vec![0.0; 24];
+        dots::<L>(&pooled, &head, &mut features);
+        emit(bytes, &features);
+    }
+    for extreme in EXTREMES {
+        let mut states = random.signed_row(3 * 128, 1.0);
+        states[130] = extreme;
+        let mut pooled = vec![0.0; 128];
+        attention_pool::<L>(&states, &query, &mut pooled);
+        emit(bytes, &pooled);
+        encoder.run_layers::<L>(1..2, Some(&deltas), &mut states, &[3], &mut space);
+        emit(bytes, &states);
+    }
 }
 
 /// Families as one run of bytes: the length of what follows, then each with its own length, u32 little-endian.
