@@ -9,6 +9,7 @@
 mod args;
 mod bench;
 mod build;
+mod checkpoint;
 mod demo;
 mod error;
 mod files;

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use foremind_types::{Error, ErrorCode, HeadId};
+use foremind_types::{Error, ErrorCode, HeadId, ModelId};
 
 /// Why a model file is refused or a text has no vector. No variant carries text that a person wrote.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,6 +10,23 @@ pub enum EmbedError {
     NotAModelFile {
         /// The first bytes found, at most eight.
         found: Vec<u8>,
+    },
+    /// The file does not start as an adapter file does. The host's file is a different one.
+    NotAnAdapterFile {
+        /// The first bytes found, at most eight.
+        found: Vec<u8>,
+    },
+    /// The adapter was made for another model; on this one its numbers mean nothing. The host's files do not fit.
+    AdapterOfAnotherModel {
+        /// The model that is loaded.
+        expected: ModelId,
+        /// The model that the adapter names.
+        found: ModelId,
+    },
+    /// The adapter's bytes are whole but cannot be used.
+    BadAdapter {
+        /// What was expected and what was found.
+        what: String,
     },
     /// The file was written by a newer foremind. The host needs that one, or an older file.
     NewerFormat {
@@ -93,13 +110,25 @@ impl fmt::Display for EmbedError {
                 "not a foremind model file: expected it to start with {:02x?}, found {found:02x?}",
                 crate::pack::MAGIC
             ),
+            Self::NotAnAdapterFile { found } => write!(
+                f,
+                "not a foremind adapter file: expected it to start with {:02x?}, found {found:02x?}",
+                crate::pack::ADAPTER_MAGIC
+            ),
+            Self::AdapterOfAnotherModel { expected, found } => write!(
+                f,
+                "the adapter belongs to another model: expected `{}`, found `{}`",
+                expected.0.escape_debug(),
+                found.0.escape_debug()
+            ),
+            Self::BadAdapter { what } => write!(f, "the adapter cannot be used: {what}"),
             Self::NewerFormat { known, found } => write!(
                 f,
-                "the model file has format {found}, this build knows formats up to {known}"
+                "the file has format {found}, this build knows formats up to {known}"
             ),
             Self::WrongLength { expected, found } => write!(
                 f,
-                "the model file should have {expected} bytes and has {found}; fetch it again"
+                "the file should have {expected} bytes and has {found}; fetch it again"
             ),
             Self::Altered {
                 part,
@@ -107,13 +136,13 @@ impl fmt::Display for EmbedError {
                 found,
             } => write!(
                 f,
-                "the {part} of the model file is altered: expected BLAKE3 {expected}.., found {found}..; fetch it again"
+                "the {part} of the file is altered: expected BLAKE3 {expected}.., found {found}..; fetch it again"
             ),
-            Self::BadHeader { what } => write!(f, "the model file's header is not valid: {what}"),
+            Self::BadHeader { what } => write!(f, "the file's header is not valid: {what}"),
             Self::SectionMissing { section } => {
                 write!(
                     f,
-                    "the model file has no section `{section}`, which this build needs"
+                    "the file has no section `{section}`, which this build needs"
                 )
             }
             Self::BadVocabulary { what } => write!(f, "the vocabulary cannot be used: {what}"),
@@ -133,9 +162,9 @@ impl fmt::Display for EmbedError {
             }
             Self::UnknownHead { found } => write!(
                 f,
-                "the model has no head `{}`; it has `{}`",
-                found.0.escape_debug(),
-                crate::EMBEDDING_HEAD
+                "expected a head that the model or a loaded adapter has (`{}` is always there), found `{}`",
+                crate::EMBEDDING_HEAD,
+                found.0.escape_debug()
             ),
             Self::Inference { what } => write!(f, "the network failed: {what}"),
         }
@@ -151,6 +180,9 @@ impl EmbedError {
         match self {
             Self::NewerFormat { .. } => ErrorCode::NewerFormat,
             Self::NotAModelFile { .. }
+            | Self::NotAnAdapterFile { .. }
+            | Self::AdapterOfAnotherModel { .. }
+            | Self::BadAdapter { .. }
             | Self::WrongLength { .. }
             | Self::Altered { .. }
             | Self::BadHeader { .. }

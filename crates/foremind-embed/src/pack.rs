@@ -1,19 +1,7 @@
-//! The model file: one container with vocabulary and weights, checked before a byte of it is used.
+//! The container of model files and adapter files, checked before a byte of it is used; docs/EMBEDDER.md lays it out.
 //!
-//! All integers are little-endian. A section starts on a multiple of [`ALIGNMENT`] and the gap before it
-//! is zero, so that weights can be used where they lie.
-//!
-//! | offset | bytes | what |
-//! |---|---|---|
-//! | 0 | 8 | [`MAGIC`] |
-//! | 8 | 2 | format, now [`FORMAT`] |
-//! | 10 | 2 | number of sections *n*, 1 to [`SECTIONS_MAX`] |
-//! | 12 | 2 | bytes of the model id *m*, 1 to [`MODEL_ID_BYTES_MAX`] |
-//! | 14 | 2 | zero |
-//! | 16 | 8 | length of the whole file |
-//! | 24 | *m* | model id, UTF-8 |
-//! | 24 + *m* | 52 *n* | table: kind `u32`, offset `u64`, length `u64`, BLAKE3 of the section (32) |
-//! | 24 + *m* + 52 *n* | 32 | BLAKE3 of everything before |
+//! A section starts on a multiple of [`ALIGNMENT`] and the gap before it is zero, so that weights can be used where they
+//! lie.
 
 use core::ops::Range;
 
@@ -23,6 +11,8 @@ use crate::EmbedError;
 
 /// First bytes of every model file. The line ending shows a file that was handled as text.
 pub const MAGIC: [u8; 8] = *b"fmpack\r\n";
+/// First bytes of every adapter file.
+pub const ADAPTER_MAGIC: [u8; 8] = *b"fmadpt\r\n";
 /// The newest format that this build reads, and the one that it writes.
 pub const FORMAT: u16 = 1;
 /// Sections start on a multiple of this many bytes of the file.
@@ -50,6 +40,8 @@ pub enum Section {
     Onnx,
     /// The encoder as entropy-coded int8 weights, see [`weights`](crate::weights).
     Int8,
+    /// Low-rank changes and heads, see [`adapter`](crate::adapter).
+    Adapter,
 }
 
 impl Section {
@@ -58,6 +50,7 @@ impl Section {
             Self::Vocabulary => 1,
             Self::Onnx => 2,
             Self::Int8 => 3,
+            Self::Adapter => 4,
         }
     }
 
@@ -66,11 +59,12 @@ impl Section {
             Self::Vocabulary => "vocabulary",
             Self::Onnx => "onnx",
             Self::Int8 => "int8",
+            Self::Adapter => "adapter",
         }
     }
 
     fn of_kind(kind: u32) -> Option<Self> {
-        [Self::Vocabulary, Self::Onnx, Self::Int8]
+        [Self::Vocabulary, Self::Onnx, Self::Int8, Self::Adapter]
             .into_iter()
             .find(|section| section.kind() == kind)
     }
@@ -89,9 +83,18 @@ pub fn write(model_id: &str, vocabulary: &[u8], onnx: &[u8]) -> Vec<u8> {
     )
 }
 
-/// Packs any sections; see [`write`].
+/// Packs any sections of a model; see [`write`].
 #[must_use]
 pub fn write_sections(model_id: &str, sections: &[(Section, &[u8])]) -> Vec<u8> {
+    write_container(MAGIC, model_id, sections)
+}
+
+/// Packs sections behind either magic; see [`write`].
+pub(crate) fn write_container(
+    magic: [u8; 8],
+    model_id: &str,
+    sections: &[(Section, &[u8])],
+) -> Vec<u8> {
     let header_bytes = MODEL_ID_AT + model_id.len() + ROW_BYTES * sections.len() + HASH_BYTES;
     let mut end = header_bytes;
     let places: Vec<Range<usize>> = sections
@@ -104,7 +107,7 @@ pub fn write_sections(model_id: &str, sections: &[(Section, &[u8])]) -> Vec<u8> 
         .collect();
 
     let mut file = Vec::with_capacity(end);
-    file.extend(MAGIC);
+    file.extend(magic);
     file.extend(FORMAT.to_le_bytes());
     // Saturated counts are refused by the reader, like every other count above its limit.
     file.extend(
@@ -149,14 +152,22 @@ impl Pack {
     /// [`EmbedError::NotAModelFile`], [`EmbedError::NewerFormat`], [`EmbedError::WrongLength`],
     /// [`EmbedError::Altered`], [`EmbedError::BadHeader`]: the first that applies, in this order.
     pub fn read(bytes: Vec<u8>) -> Result<Self, EmbedError> {
+        Self::read_container(MAGIC, bytes)
+    }
+
+    /// As [`Pack::read`], for either magic.
+    pub(crate) fn read_container(magic: [u8; 8], bytes: Vec<u8>) -> Result<Self, EmbedError> {
         let cut = |expected: usize| EmbedError::WrongLength {
             expected: expected as u64,
             found: bytes.len() as u64,
         };
-        let start = &bytes[..bytes.len().min(MAGIC.len())];
-        if start.is_empty() || !MAGIC.starts_with(start) {
-            return Err(EmbedError::NotAModelFile {
-                found: start.to_vec(),
+        let start = &bytes[..bytes.len().min(magic.len())];
+        if start.is_empty() || !magic.starts_with(start) {
+            let found = start.to_vec();
+            return Err(if magic == MAGIC {
+                EmbedError::NotAModelFile { found }
+            } else {
+                EmbedError::NotAnAdapterFile { found }
             });
         }
         // A file that is cut before it says how long it should be lacks at least this much.
@@ -240,6 +251,23 @@ impl Pack {
     #[must_use]
     pub fn has(&self, section: Section) -> bool {
         self.sections.iter().any(|(other, _)| *other == section)
+    }
+
+    /// Frees what lies behind `end` bytes of a section; later sections are gone.
+    pub(crate) fn truncate_section(&mut self, section: Section, end: usize) {
+        let Some(place) = self
+            .sections
+            .iter()
+            .position(|(other, _)| *other == section)
+        else {
+            return;
+        };
+        let range = &mut self.sections[place].1;
+        range.end = range.end.min(range.start + end);
+        let end = range.end;
+        self.sections.retain(|(_, range)| range.end <= end);
+        self.bytes.truncate(end);
+        self.bytes.shrink_to_fit();
     }
 
     /// The bytes of a section, where they lie in the file.

@@ -1,5 +1,6 @@
 //! The encoder as an ONNX file, run by tract.
 
+use foremind_kernels::dense::Deltas;
 use tract_onnx::pb::{GraphProto, ModelProto};
 use tract_onnx::prelude::*;
 
@@ -64,7 +65,27 @@ impl Backend for Onnx {
         self.vocabulary_size
     }
 
-    fn hidden_states(&self, tokens: &[u32]) -> Result<Vec<f32>, EmbedError> {
+    /// Changes go into our own products only.
+    fn accepts(&self, deltas: &Deltas) -> bool {
+        deltas.first_layer().is_none()
+    }
+
+    fn states(
+        &self,
+        texts: &[Vec<u32>],
+        wanted: &[Option<&Deltas>],
+    ) -> Result<Vec<Vec<f32>>, EmbedError> {
+        let mut states = Vec::new();
+        for tokens in texts {
+            states.extend(self.states_of(tokens)?);
+        }
+        Ok(vec![states; wanted.len()])
+    }
+}
+
+impl Onnx {
+    /// One text at a time: a batch would need padding, and a mask to undo it.
+    fn states_of(&self, tokens: &[u32]) -> Result<Vec<f32>, EmbedError> {
         let failed = |error: TractError| EmbedError::Inference {
             what: error.to_string(),
         };

@@ -6,8 +6,8 @@
 //! |---|---|
 //! | [`VERSION`] `u16`, layers `u16`, vocabulary `u32`, width `u16`, wide `u16`, positions `u16`, zero `u16` | the shape |
 //! | vector x 2 | scale and shift of the embeddings' normalisation |
-//! | places | position embeddings, the token type's added: a step `f32` for each position, then coded values |
-//! | words | base `f32`, a step code `u8` for each word, words of each run `u8`, a table, then the runs, one lane each |
+//! | places | position embeddings, the token type's added: a step `f32` for each position, then coded values twice, high and low: a value is 8 * high + low |
+//! | words | base `f32`, a step code `u8` for each word, words of each run `u8`, a table, then the runs, one lane each; no run at all for a word of 0 words, whose values are 0 |
 //! | layers x (matrix, matrix, norm, matrix, matrix, norm) | queries, keys, values; merge; expand; contract |
 //!
 //! - *table*: first symbol `i8`, number of symbols - 1 `u8`, a frequency `u16` for each (see [`rans`]).
@@ -150,6 +150,11 @@ impl Weights {
         self.words.starts.len() - 1
     }
 
+    /// Where the words end in the section; nothing behind is read again.
+    pub(crate) fn words_end(&self) -> usize {
+        self.words.starts.last().map_or(0, |end| *end as usize)
+    }
+
     /// Writes the embedding of a word, from the section that these weights were read from.
     ///
     /// # Errors
@@ -176,6 +181,10 @@ impl Weights {
         let run = section
             .get(*start as usize..*end as usize)
             .ok_or_else(failed)?;
+        if run.is_empty() {
+            row.fill(0.0);
+            return Ok(());
+        }
         let mut symbols = vec![0; row.len()];
         if !words.model.decode::<WORD_LANES>(run, &mut symbols) {
             return Err(failed());
@@ -287,10 +296,13 @@ impl<'a> Reader<'a> {
         let steps = (0..positions)
             .map(|_| self.step(EMBEDDING_STEP_MAX))
             .collect::<Result<Vec<_>, _>>()?;
-        let values = self.coded(positions * width)?;
-        let rows = values.chunks_exact(width).zip(steps);
-        Ok(rows
-            .flat_map(|(row, step)| row.iter().map(move |x| f32::from(*x) * step))
+        let high = self.coded(positions * width)?;
+        let low = self.coded(positions * width)?;
+        let values = high.iter().zip(&low).enumerate();
+        Ok(values
+            .map(|(at, (high, low))| {
+                f32::from(8 * i16::from(*high) + i16::from(*low)) * steps[at / width]
+            })
             .collect())
     }
 
@@ -307,7 +319,9 @@ impl<'a> Reader<'a> {
         let mut end = self.at;
         starts.push(end as u32);
         for words in lengths {
-            end += 4 * WORD_LANES + 2 * usize::from(*words);
+            if *words > 0 {
+                end += 4 * WORD_LANES + 2 * usize::from(*words);
+            }
             starts.push(end as u32);
         }
         self.take(end - self.at)?;

@@ -60,28 +60,41 @@ impl fmt::Display for QuantiseError {
 
 impl core::error::Error for QuantiseError {}
 
-/// Largest magnitude of a weight and of a position's value.
+/// Largest magnitude of a weight and of a word's value.
 const WEIGHT_MAX: f32 = 127.0;
-/// The root mean square of a word's values, in steps, for a word of the table's own root mean square.
-const WORD_LEVELS: f32 = 8.0;
+/// Largest magnitude of a position's value: 11 bits, since in each position a few values are much larger than the rest.
+const PLACE_MAX: f32 = 1011.0;
+/// The root mean square of a word's values, in steps, for a word of the table's own root mean square at
+/// [`MIDDLE_WORD`].
+const WORD_LEVELS: f32 = 10.6;
+/// Words are numbered by how frequent they are, but for the first thousand, which are letters and signs.
+const FREQUENT_WORDS: usize = 1000;
+const MIDDLE_WORD: f32 = 8000.0;
+/// The words that every text has, or that stand for unknown ones.
+const EVERYWHERE: [&[u8]; 3] = [b"[CLS]", b"[SEP]", b"[UNK]"];
+/// The words that no text can have: brackets are words of their own to the tokenizer.
+const NOWHERE: &[u8] = b"[unused";
 
-/// Packs a checkpoint into a section.
+/// Packs a checkpoint, whose words are the lines of `vocabulary`, into a section.
 ///
-/// Weights have one step for each output and 64 inputs, the smallest of eight to the octave with which the largest
-/// weight fits 8 bits. Words have one step each, proportional to the square root of their length: entropy coding makes
-/// a common step the cheapest for a given error, but every word is normalised to the same length later, and a step in
-/// between gives the best least and mean cosine for the bytes.
+/// Weights have one step for each output and 128 inputs, the smallest of eight to the octave with which the largest
+/// weight fits 8 bits. Words have one step each, in proportion to length^(3/4) and number^(1/4). Entropy coding makes a
+/// common step the cheapest for a given error; but words are normalised to one length later, and the error of a
+/// frequent word is met more often. Reserved words have no values.
 ///
 /// # Errors
 /// [`QuantiseError`].
-pub fn quantise(checkpoint: &dyn Checkpoint) -> Result<Vec<u8>, QuantiseError> {
+pub fn quantise(checkpoint: &dyn Checkpoint, vocabulary: &[u8]) -> Result<Vec<u8>, QuantiseError> {
     let source = Source(checkpoint);
     let norm_name = "embeddings.LayerNorm";
     let width = source.any(&format!("{norm_name}.weight"))?.len();
     let words_name = "embeddings.word_embeddings.weight";
     let words = source.any(words_name)?;
-    let vocabulary = words.len() / width;
-    source.of(words_name, vocabulary * width)?;
+    let tokens: Vec<&[u8]> = vocabulary
+        .trim_ascii_end()
+        .split(|byte| *byte == b'\n')
+        .collect();
+    source.of(words_name, tokens.len() * width)?;
     let wide = source.any("encoder.layer.0.intermediate.dense.bias")?.len();
     let layers = (0..)
         .take_while(|layer| {
@@ -94,13 +107,13 @@ pub fn quantise(checkpoint: &dyn Checkpoint) -> Result<Vec<u8>, QuantiseError> {
     let mut section = Vec::new();
     section.extend(VERSION.to_le_bytes());
     section.extend((layers as u16).to_le_bytes());
-    section.extend((vocabulary as u32).to_le_bytes());
+    section.extend((tokens.len() as u32).to_le_bytes());
     for size in [width, wide, TOKENS_MAX, 0] {
         section.extend((size as u16).to_le_bytes());
     }
     put_norm(&mut section, &source, norm_name, width)?;
     put_places(&mut section, &source, width)?;
-    put_words(&mut section, words_name, &words, width)?;
+    put_words(&mut section, words_name, &words, &tokens)?;
     for layer in 0..layers {
         let name = |part: &str| format!("encoder.layer.{layer}.{part}");
         let attention =
@@ -250,11 +263,19 @@ fn put_places(
         for (x, of_type) in row.iter_mut().zip(&types) {
             *x += of_type;
         }
-        let step = (largest(row) / WEIGHT_MAX).max(f32::MIN_POSITIVE);
+        let step = (largest(row) / PLACE_MAX).max(f32::MIN_POSITIVE);
         section.extend(step.to_le_bytes());
-        values.extend(integers(row, step));
+        values.extend(row.iter().map(|x| (x / step).round_ties_even() as i16));
     }
-    put_coded(section, name, &values)
+    // high * 8 + low, with low in -4..=3; 1011 is the most whose high part is 126.
+    let high: Vec<i8> = values.iter().map(|x| ((x + 4) >> 3) as i8).collect();
+    let low: Vec<i8> = values
+        .iter()
+        .zip(&high)
+        .map(|(x, high)| (x - i16::from(*high) * 8) as i8)
+        .collect();
+    put_coded(section, name, &high)?;
+    put_coded(section, name, &low)
 }
 
 /// The smallest code whose step is at least `least`; `None` beyond 127.
@@ -271,35 +292,58 @@ fn put_words(
     section: &mut Vec<u8>,
     name: &str,
     words: &[f32],
-    width: usize,
+    tokens: &[&[u8]],
 ) -> Result<(), QuantiseError> {
+    let width = words.len() / tokens.len();
     let common = root_mean_square(words);
-    // The step that keeps the largest value within 8 bits is a floor that only odd words meet.
+    let fourth_root = |x: f32| x.sqrt().sqrt();
+    let wanted = |number: usize, row: &[f32]| {
+        let root = fourth_root(root_mean_square(row) / common);
+        let number = number.max(FREQUENT_WORDS) as f32 / MIDDLE_WORD;
+        common / WORD_LEVELS * root * root * root * fourth_root(number)
+    };
     let steps: Vec<f32> = words
         .chunks_exact(width)
-        .map(|row| {
-            let wanted = (root_mean_square(row) * common).sqrt() / WORD_LEVELS;
+        .zip(tokens)
+        .enumerate()
+        .map(|(number, (row, token))| {
+            let wanted = if EVERYWHERE.contains(token) {
+                wanted(0, row) / 1.5
+            } else {
+                wanted(number, row)
+            };
+            // The step that keeps the largest value within 8 bits is a floor that only odd words meet.
             wanted.max(largest(row) / WEIGHT_MAX).max(f32::MIN_POSITIVE)
         })
         .collect();
     let base = steps.iter().copied().fold(f32::MAX, f32::min);
     let codes: Option<Vec<u8>> = steps.iter().map(|least| code(base, *least)).collect();
     let codes = codes.ok_or_else(|| unfit(name))?;
-    let rows = words.chunks_exact(width).zip(&codes);
-    let values: Vec<i8> = rows
-        .flat_map(|(row, code)| integers(row, step(base, *code)))
+    let used = |token: &[u8]| !token.starts_with(NOWHERE);
+    let rows = || words.chunks_exact(width).zip(tokens).zip(&codes);
+    let coded: Vec<i8> = rows()
+        .filter(|((_, token), _)| used(token))
+        .flat_map(|((row, _), code)| integers(row, step(base, *code)))
         .collect();
-    let model = table(&values).ok_or_else(|| unfit(name))?;
+    let model = table(&coded).ok_or_else(|| unfit(name))?;
+    let mut coded = coded.chunks_exact(width);
     let mut lengths = Vec::with_capacity(codes.len());
     let mut runs = Vec::new();
-    for row in values.chunks_exact(width) {
+    for token in tokens {
+        if !used(token) {
+            lengths.push(0);
+            continue;
+        }
+        let row = coded.next().ok_or_else(|| unfit(name))?;
         let run = model.encode::<WORD_LANES>(row).ok_or_else(|| unfit(name))?;
-        let words = (run.len() - 4 * WORD_LANES) / 2;
-        lengths.push(u8::try_from(words).map_err(|_| unfit(name))?);
+        let words = u8::try_from((run.len() - 4 * WORD_LANES) / 2)
+            .ok()
+            .filter(|words| *words > 0);
+        lengths.push(words.ok_or_else(|| unfit(name))?);
         runs.extend(run);
     }
     section.extend(base.to_le_bytes());
-    section.extend(codes);
+    section.extend(&codes);
     section.extend(lengths);
     put_table(section, &model);
     section.extend(runs);
