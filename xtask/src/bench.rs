@@ -32,12 +32,12 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == "js"))
         .collect();
-    // Null: not a file of its own yet. The relaxed-simd module and the router's weights come with the embedder's issue;
-    // the lexicons are compiled into the core.
+    // Null: not a file of its own. The lexicons are compiled into the core.
     let sizes = json!({
         "core": sizes(workspace, &[dist.join("foremind_core_bg.wasm")])?,
         "embed_simd": sizes(workspace, &[dist.join("foremind_embed_bg.wasm")])?,
-        "embed_relaxed": Value::Null,
+        "embed_relaxed": sizes(workspace, &[dist.join("foremind_embed_relaxed_bg.wasm")])?,
+        "embed_onnx": sizes(workspace, &[dist.join("foremind_onnx_bg.wasm")])?,
         "data": Value::Null,
         "router": Value::Null,
         "model": sizes(workspace, &[dist.join(model::PACK)])?,

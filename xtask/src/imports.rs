@@ -39,7 +39,7 @@ pub(crate) fn run(workspace: &Workspace, json: bool) -> Result<(), Error> {
 pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
     let modules = WEB_MODULES
         .iter()
-        .map(|module| format!("{DIST}/{}_bg.wasm", module.name));
+        .map(|module| format!("{DIST}/{}", module.wasm()));
     modules
         .chain(
             workspace
@@ -60,7 +60,7 @@ pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
 ///
 /// Everything here works on values that the caller handed in, makes plain values, or throws. Nothing here can open a
 /// connection, read a clock, draw randomness or touch storage: those belong to the driver outside.
-const GLUE: [&str; 39] = [
+const GLUE: [&str; 40] = [
     "Error",
     "Number",
     "__wbindgen_bigint_get_as_i64",
@@ -99,14 +99,15 @@ const GLUE: [&str; 39] = [
     "prototypesetcall",
     "push",
     "set",
+    "slice",
     "value",
 ];
 
-/// What the embedder's module may have besides: tract's dependencies link the system's randomness, which gives but
+/// What the module for ONNX files may have besides: tract's dependencies link the system's randomness, which gives but
 /// takes nothing.
-const EMBEDDER_GLUE: (&str, &str) = ("./foremind_embed_bg.js", "getRandomValues");
+const ONNX_GLUE: (&str, &str) = ("./foremind_onnx_bg.js", "getRandomValues");
 
-/// Compares the modules' imports with [`GLUE`] and [`EMBEDDER_GLUE`]; how many modules passed and failed. The component's exact list is asserted
+/// Compares the modules' imports with [`GLUE`] and [`ONNX_GLUE`]; how many modules passed and failed. The component's exact list is asserted
 /// by the test that runs it.
 ///
 /// # Errors
@@ -146,7 +147,7 @@ fn is_glue(import: &str) -> bool {
     WEB_MODULES
         .iter()
         .any(|web| module == format!("./{}_bg.js", web.name))
-        && (GLUE.contains(&name) || (module, name) == EMBEDDER_GLUE)
+        && (GLUE.contains(&name) || (module, name) == ONNX_GLUE)
 }
 
 /// The imports of a module (`module name`) or of a component (the interface's name), sorted.

@@ -104,7 +104,18 @@ fn native(workspace: &Workspace, extent: Extent) -> Result<Counts, Error> {
     for heavy in HOST_TESTS {
         command.args(["--exclude", heavy]);
     }
-    cargo_tests(workspace, command, extent)
+    let plain = cargo_tests(workspace, command, extent)?;
+    // tract takes minutes to compile and is in no default build; its tests are those of this one crate.
+    let mut command = cargo();
+    command.args(["test", "--locked", "--no-fail-fast"]);
+    command.args(["--package", "foremind-embed", "--features", "onnx"]);
+    command.args(["--test", "encode", "--test", "fidelity"]);
+    let onnx = cargo_tests(workspace, command, extent)?;
+    Ok(Counts {
+        passed: plain.passed + onnx.passed,
+        failed: plain.failed + onnx.failed,
+        skipped: plain.skipped + onnx.skipped,
+    })
 }
 
 /// Left out of the native suite: the component links for wasm only (its exports are no names for a native linker),
@@ -128,6 +139,7 @@ fn cargo_tests(
             .env(PROPERTY_CASES_VARIABLE, PROPERTY_CASES_LONG)
             .env(LONG_VARIABLE, "1");
     }
+    command.env("FOREMIND_MODEL_DIR", workspace.path("target/model"));
     let mut counts = Counts::default();
     let ended_well = stream(command.current_dir(workspace.root()), |line| {
         add_cargo_line(&mut counts, line)
@@ -155,7 +167,7 @@ fn add_cargo_line(counts: &mut Counts, line: &str) {
     }
 }
 
-/// The embedder module against onnxruntime on the same weights: one test, which the script judges.
+/// The embedder modules against onnxruntime: one test, which the script judges.
 fn fidelity(workspace: &Workspace) -> Result<Counts, Error> {
     let mut command = Command::new("node");
     command
@@ -166,6 +178,8 @@ fn fidelity(workspace: &Workspace) -> Result<Counts, Error> {
         .arg(workspace.path("target/model").join(model::PACK))
         .arg("--onnx")
         .arg(workspace.path("target/model/model.onnx"))
+        .arg("--vocabulary")
+        .arg(workspace.path("target/model/vocab.txt"))
         .current_dir(workspace.root());
     let agrees = stream(&mut command, |_| ())?;
     let counts = Counts {
