@@ -88,14 +88,14 @@ export async function withProfile(use) {
 }
 
 /**
- * Serves the built page at `/`, the built package at `/package/` and the test page at `/kit/`. `requests` holds
- * every request since the start, `violations` every report of the content security policy.
+ * Serves the built page at `/`, the built package at `/package/`, the test page at `/kit/` and the suite for stores at
+ * `/stores/`. `requests` holds every request since the start, `violations` every report of the content security policy.
  */
 export async function withServer(use, { port = 0 } = {}) {
   const requests = [];
   const violations = [];
   const server = await serve({
-    mounts: { '/': builtPage, '/package/': builtPackage, '/kit/': join(root, 'tests/browser/pages') },
+    mounts: { '/': builtPage, '/package/': builtPackage, '/kit/': join(root, 'tests/browser/pages'), '/stores/': join(root, 'tests/stores') },
     port,
     reportUri: '/violations',
     onRequest(request) {

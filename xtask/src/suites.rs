@@ -69,6 +69,9 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<(), Error> {
     if hosts {
         outcomes.push(timed("fidelity", || fidelity(workspace))?);
         outcomes.push(timed("component", || component(workspace, extent))?);
+        outcomes.push(timed("workers", || {
+            node_tests(workspace, "tests/workers", extent, &[])
+        })?);
         let browsers = setup::browsers()?;
         build::page(workspace)?;
         let variables = [

@@ -1,32 +1,64 @@
 import type { Batch, Value } from '../core.js';
 import { ForemindError } from '../errors.js';
 import type { Durability } from '../types.js';
-import { headMatches, type Store } from './store.js';
+import { HEAD_TOKEN_BYTES, type Capabilities, type Room, type Store } from './store.js';
 
+/** Version 1 kept the head among the values. */
+const VERSION = 2;
 const VALUES = 'values';
+const HEADS = 'heads';
+const SLOT = 'slot';
+/** The head's row while there is no head. */
+const NO_HEAD = 'none';
+/**
+ * The most bytes of one stored part; longer values are divided. Chromium moves values of more than 64 KiB into files of
+ * their own: writing one then needs the tab until the file is complete, deleting one leaves it for later, and reading one in a
+ * transaction with `commit()` never answers.
+ */
+const PART_BYTES = 60 * 1024;
 /** How long an opening may take before the database counts as blocked by another connection. */
 const OPEN_WAIT_MS = 10_000;
+/** How long other connections have to give way. */
+const BLOCKED_WAIT_MS = 1_500;
+/** A commit that deletes so many values folds segments. */
+const FOLD_DELETES = 8;
+/** How long a fold waits for another tab's: a tab that the system has frozen keeps its lock. */
+const FOLD_WAIT_MS = 1_000;
+/** How many bytes may be written before the browser is asked again for the room that is left. */
+const ROOM_CHECK_BYTES = 1 << 20;
 
 /**
- * One database for each memory, one object store, and a `BroadcastChannel` of the same name. A commit is one
- * `readwrite` transaction that reads the head, compares and writes: IndexedDB runs those one after the other
- * across tabs, so no tab leads and a frozen one holds no lock. The channel only wakes the others; a message
- * that is lost costs nothing, since every call looks at the head anyway.
+ * One database for each memory, and a `BroadcastChannel` of the same name that wakes the other tabs. A message that is
+ * lost costs nothing, since a commit compares and a read looks at the head.
+ *
+ * A commit is one `readwrite` transaction, and IndexedDB runs those one after the other across tabs, so no tab leads.
+ * The comparison is made by the database: the head is in a row of its own whose key is the head's token, and a unique index
+ * allows one row only. The transaction deletes the row of the expected token and adds the new one: where the head is another,
+ * its row stays, the addition breaks the index, and all of it is undone. (Where there is no head, there is a row that says so.)
+ * So every request can be sent at once, with `commit()` behind them, and a tab that is frozen or killed while it waits for
+ * answers holds nothing up, which one that has to read, compare and then write would. Reads end in the same way.
  */
 export class IndexedDbStore implements Store {
+  readonly capabilities: Capabilities = { atomicBatch: true, cas: true, ticket: false, readAfterWrite: true, list: true };
   onwake?: () => void;
   onlost?: (message: string) => void;
   readonly #database: IDBDatabase;
   readonly #channel: BroadcastChannel | undefined;
+  /** Bytes that may be written before the browser is asked for room again, and what was left when it was. */
+  #room = { untilAsked: 0, left: Infinity };
   #lost: string | undefined;
   #closed = false;
 
   private constructor(database: IDBDatabase) {
     this.#database = database;
-    // Somebody deletes the database: giving way at once keeps this tab from blocking it.
-    database.onversionchange = () => {
+    // Giving way at once keeps this tab from blocking whoever deletes the database or brings a newer layout.
+    database.onversionchange = ({ newVersion }) => {
       database.close();
-      this.#lose('the stored memory was deleted from another tab; open it again to begin a new one');
+      this.#lose(
+        newVersion === null
+          ? 'the stored memory was deleted from another tab; open it again to begin a new one'
+          : 'another tab has a newer foremind and took the stored memory over; reload this page',
+      );
     };
     // The browser closed it: storage cleared by the user, or evicted.
     database.onclose = () => this.#lose('the browser closed the stored memory (site data cleared or evicted); open it again');
@@ -43,30 +75,24 @@ export class IndexedDbStore implements Store {
     return new IndexedDbStore(await openDatabase(`foremind:${name}`));
   }
 
-  read(keys: string[]): Promise<Value[]> {
-    return this.#transact<Value[]>('readonly', {}, (values, done) => {
-      const requests = keys.map((key) => values.get(key) as IDBRequest<Value>);
-      done(() => requests.map((request) => request.result));
-    });
+  async read(keys: string[]): Promise<Value[]> {
+    return (await this.#read(keys, true)) ?? (await this.#read(keys, false)) ?? keys.map(() => undefined);
   }
 
   async commit(batch: Batch): Promise<boolean> {
-    const options: IDBTransactionOptions = batch.strict ? { durability: 'strict' } : {};
-    const written = await this.#transact<boolean>('readwrite', options, (values, done) => {
-      let matches = false;
-      const head = values.get('head') as IDBRequest<Value>;
-      const key = values.getKey('key');
-      // Requests of one transaction are answered in order, so `head` is there when `key` is.
-      key.onsuccess = () => {
-        matches = headMatches(head.result, batch.expectedHead) && (batch.expectedHead !== undefined || key.result === undefined);
-        if (!matches) return;
-        for (const name of batch.deletes) values.delete(name);
-        for (const [name, value] of batch.puts) values.put(value, name);
-      };
-      done(() => matches);
-    });
+    await this.#checkRoom(batch);
+    const write = () => this.#write(batch);
+    const written = await (batch.deletes.length < FOLD_DELETES ? write() : this.#afterOtherFolds(write));
     if (written) this.#channel?.postMessage('written');
     return written;
+  }
+
+  async list(): Promise<string[]> {
+    return this.#transact<string[]>('readonly', 'default', true, (heads, values) => {
+      const names = values.getAllKeys();
+      const head = heads.getKey(NO_HEAD);
+      return () => [...(names.result as string[]).filter((name) => !name.includes('.')), ...(head.result === undefined ? ['head'] : [])];
+    });
   }
 
   async durability(): Promise<Durability> {
@@ -77,6 +103,16 @@ export class IndexedDbStore implements Store {
     }
   }
 
+  async room(): Promise<Room> {
+    try {
+      const { usage, quota } = await navigator.storage.estimate();
+      return { ...(usage === undefined ? {} : { usedBytes: usage }), ...(quota === undefined ? {} : { quotaBytes: quota }) };
+    } catch {
+      // Insecure contexts and some private modes have no estimate.
+      return {};
+    }
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     this.#channel?.close();
@@ -84,28 +120,123 @@ export class IndexedDbStore implements Store {
     this.#database.close();
   }
 
+  /** Undefined when an answer did not come before the transaction ended. */
+  #read(keys: string[], atOnce: boolean): Promise<Value[] | undefined> {
+    return this.#transact<Value[] | undefined>('readonly', 'default', atOnce, (heads, values) => {
+      const row = keys.includes('head') ? heads.index(SLOT).get('head') : undefined;
+      const parts = keys.map((key) => values.getAll(partsOf(key)));
+      return () => {
+        if ([...parts, ...(row ? [row] : [])].some(({ readyState }) => readyState !== 'done')) return undefined;
+        return keys.map((key, at) => {
+          const more = parts[at]?.result as Part[];
+          return joined(key === 'head' && row ? [row.result as Part, ...more] : more);
+        });
+      };
+    });
+  }
+
+  async #write(batch: Batch): Promise<boolean> {
+    // All that takes time comes before the transaction: what is sent while it is open is sent in one go.
+    const [heads, values] = [batch.puts.filter(([key]) => key === 'head'), batch.puts.filter(([key]) => key !== 'head')];
+    const head = heads[0]?.[1];
+    if (!head) throw new ForemindError('internal', 'the core wrote no head; please report this');
+    const [first, ...rest] = divided(head);
+    const row = { [SLOT]: 'head', ...(first instanceof Uint8Array ? { bytes: first } : first) };
+    const [from, to] = [batch.expectedHead ? rowOf(batch.expectedHead) : NO_HEAD, rowOf(head)];
+    const named = (key: string, parts: Part[], start: number) => parts.map((part, at): [string, Part] => [nameOf(key, at + start), part]);
+    const puts = [...named('head', rest, 1), ...values.flatMap(([key, value]) => named(key, divided(value), 0))];
+    let taken = false;
+    const write = (heads: IDBObjectStore, values: IDBObjectStore) => {
+      for (const key of batch.deletes) values.delete(partsOf(key));
+      for (const [name, part] of puts) values.put(part, name);
+      heads.delete(from);
+      // The last request: when one before it fails, Firefox goes on with the commit that was sent already.
+      const swap = heads.add(row, to);
+      swap.onerror = () => (taken ||= swap.error?.name === 'ConstraintError');
+    };
+    try {
+      return await this.#transact<boolean>('readwrite', batch.strict ? 'strict' : 'relaxed', from !== NO_HEAD, (heads, values, transaction) => {
+        if (from !== NO_HEAD) {
+          write(heads, values);
+          return () => true;
+        }
+        // The making of a memory happens once, and also needs the absence of a key: here the answer is waited for.
+        const key = values.getKey('key');
+        key.onsuccess = () => {
+          if (key.result === undefined) write(heads, values);
+          else transaction.abort();
+          taken ||= key.result !== undefined;
+        };
+        return () => true;
+      });
+    } catch (error) {
+      if (taken) return false;
+      throw error;
+    }
+  }
+
+  /** Two tabs that fold at once would both do the work, and one of them in vain. Nothing depends on the lock. */
+  async #afterOtherFolds<T>(work: () => Promise<T>): Promise<T> {
+    const locks = globalThis.navigator?.locks;
+    if (!locks) return work();
+    let begun: Promise<T> | undefined;
+    try {
+      await locks.request(`${this.#database.name}:fold`, { signal: AbortSignal.timeout(FOLD_WAIT_MS) }, () => (begun = work()));
+    } catch {
+      // Not given in time, or not allowed here. What `work` says is awaited below.
+    }
+    return begun ?? work();
+  }
+
+  /** Refuses what the browser says it has no room for, before anything is written. Commits that also delete are left to
+   * the browser, since forgetting makes room. */
+  async #checkRoom(batch: Batch): Promise<void> {
+    const bytes = batch.puts.reduce((sum, [, { length }]) => sum + length, 0);
+    this.#room.untilAsked -= bytes;
+    this.#room.left -= bytes;
+    const asking = this.#room.untilAsked < 0 || this.#room.left < 0 ? this.#askForRoom() : undefined;
+    if (this.#room.left >= 0 || batch.deletes.length > 0) return;
+    await asking;
+    if (this.#room.left < bytes) throw full();
+    this.#room.left -= bytes;
+  }
+
+  async #askForRoom(): Promise<void> {
+    this.#room.untilAsked = ROOM_CHECK_BYTES;
+    const { usedBytes, quotaBytes } = await this.room();
+    this.#room.left = usedBytes === undefined || quotaBytes === undefined ? Infinity : quotaBytes - usedBytes;
+  }
+
+  /** Sends the requests of `work`, and with `atOnce` the commit behind them; resolves with what `work` gives, once they
+   * are done. */
   #transact<T>(
     mode: IDBTransactionMode,
-    options: IDBTransactionOptions,
-    work: (values: IDBObjectStore, done: (result: () => T) => void) => void,
+    durability: IDBTransactionDurability,
+    atOnce: boolean,
+    work: (heads: IDBObjectStore, values: IDBObjectStore, transaction: IDBTransaction) => () => T,
   ): Promise<T> {
     return new Promise((resolve, reject) => {
-      if (this.#lost !== undefined) {
-        reject(new ForemindError('storage-lost', this.#lost));
+      if (this.#lost !== undefined || this.#closed) {
+        reject(new ForemindError('storage-lost', this.#lost ?? 'this store is closed; open the memory again'));
         return;
       }
+      let transaction: IDBTransaction | undefined;
       try {
-        const transaction = this.#database.transaction(VALUES, mode, options);
-        let result: (() => T) | undefined;
-        transaction.oncomplete = () => {
-          if (result) resolve(result());
-        };
-        transaction.onabort = () => reject(this.#explain(transaction.error));
-        work(transaction.objectStore(VALUES), (give) => {
-          result = give;
-        });
+        transaction = this.#database.transaction([HEADS, VALUES], mode, { durability });
+        const sent = transaction;
+        const result = work(sent.objectStore(HEADS), sent.objectStore(VALUES), sent);
+        sent.oncomplete = () => resolve(result());
+        sent.onabort = () => reject(this.#explain(sent.error));
+        // Browsers of before 2021 commit by themselves when the answers have come.
+        if (atOnce) sent.commit?.();
       } catch (error) {
         reject(this.#explain(error));
+        try {
+          // What was sent before the failure must not be committed.
+          transaction?.abort();
+        } catch {
+          // It had ended.
+        }
       }
     });
   }
@@ -122,6 +253,69 @@ export class IndexedDbStore implements Store {
   }
 }
 
+/** What is stored under one name: a whole value, the first of `parts` parts of one, or a later part. */
+type Part = Uint8Array | { bytes: Uint8Array; parts?: number };
+
+/** The parts of a value, each with a buffer of its own: a view is stored with all that is behind it. */
+function divided(value: Uint8Array): Part[] {
+  if (value.length <= PART_BYTES) return [value.byteLength === value.buffer.byteLength ? value : value.slice()];
+  const parts = Math.ceil(value.length / PART_BYTES);
+  const all = Array.from({ length: parts }, (_, at) => value.slice(at * PART_BYTES, (at + 1) * PART_BYTES));
+  return [{ bytes: all[0] as Uint8Array, parts }, ...all.slice(1)];
+}
+
+/** The value of stored parts in their order. Parts left by a longer value before are not looked at; where one is missing, the
+ * value is too short, which the vault finds. */
+function joined(stored: Part[]): Value {
+  const first = stored[0];
+  if (first === undefined || first instanceof Uint8Array) return first;
+  if (first.bytes.length === 0) return undefined;
+  const all = [first.bytes, ...stored.slice(1, first.parts ?? 1).map((part) => (part instanceof Uint8Array ? part : part.bytes))];
+  if (all.length === 1) return first.bytes;
+  const value = new Uint8Array(all.reduce((sum, { length }) => sum + length, 0));
+  let at = 0;
+  for (const part of all) {
+    value.set(part, at);
+    at += part.length;
+  }
+  return value;
+}
+
+/** At most 18 parts make a value, so the names sort by number. */
+function nameOf(key: string, part: number): string {
+  return part === 0 ? key : `${key}.${String(part).padStart(4, '0')}`;
+}
+
+/** All names of one value's parts. No key of the core is the beginning of another. */
+function partsOf(key: string): IDBKeyRange {
+  return IDBKeyRange.bound(key, `${key}.\uffff`);
+}
+
+/** The key of a head's row: its token in hexadecimal. */
+function rowOf(head: Uint8Array): string {
+  return Array.from(head.subarray(0, HEAD_TOKEN_BYTES), (byte) => byte.toString(16).padStart(2, '0')).join('');
+}
+
+function upgrade(database: IDBDatabase, transaction: IDBTransaction, from: number): void {
+  const values = from < 1 ? database.createObjectStore(VALUES) : transaction.objectStore(VALUES);
+  const heads = database.createObjectStore(HEADS);
+  heads.createIndex(SLOT, SLOT, { unique: true });
+  const none = () => heads.add({ [SLOT]: 'head', bytes: new Uint8Array() }, NO_HEAD);
+  if (from < 1) {
+    none();
+    return;
+  }
+  const head = values.get('head') as IDBRequest<Value>;
+  head.onsuccess = () => {
+    if (!head.result) {
+      none();
+      return;
+    }
+    heads.add({ [SLOT]: 'head', bytes: head.result }, rowOf(head.result));
+    values.delete('head');
+  };
+}
+
 function openDatabase(name: string): Promise<IDBDatabase> {
   return new Promise((resolve, reject) => {
     let given = false;
@@ -133,19 +327,21 @@ function openDatabase(name: string): Promise<IDBDatabase> {
     const timer = setTimeout(() => refuse(blocked()), OPEN_WAIT_MS);
     let open: IDBOpenDBRequest;
     try {
-      open = indexedDB.open(name, 1);
+      open = indexedDB.open(name, VERSION);
     } catch (error) {
       refuse(explain(error, true));
       return;
     }
-    open.onblocked = () => refuse(blocked());
-    open.onupgradeneeded = () => open.result.createObjectStore(VALUES);
+    // Connections of foremind give way when they hear of it; a frozen tab's does not.
+    open.onblocked = () => void setTimeout(() => given || refuse(blocked()), BLOCKED_WAIT_MS);
+    open.onupgradeneeded = ({ oldVersion }) => upgrade(open.result, open.transaction as IDBTransaction, oldVersion);
     open.onerror = () => refuse(explain(open.error, true));
     open.onsuccess = () => {
       clearTimeout(timer);
       // Too late: nobody waits any more, and an open connection would block others.
       if (given) open.result.close();
       else resolve(open.result);
+      given = true;
     };
   });
 }
@@ -159,7 +355,7 @@ function explain(error: unknown, opening = false): ForemindError {
   const name = error instanceof DOMException ? error.name : '';
   switch (name) {
     case 'QuotaExceededError':
-      return new ForemindError('quota-exceeded', 'the browser has no room left for this site; free some space and try again');
+      return full();
     case 'VersionError':
       return new ForemindError('newer-format', 'the stored memory was made by a newer foremind; update the package');
     case 'SecurityError':
@@ -177,6 +373,10 @@ function explain(error: unknown, opening = false): ForemindError {
     default:
       return storageFailed(name);
   }
+}
+
+function full(): ForemindError {
+  return new ForemindError('quota-exceeded', 'the browser has no room left for this site; free some space and try again');
 }
 
 function denied(): ForemindError {

@@ -1,9 +1,10 @@
 import type { Batch, Value } from '../core.js';
 import type { Durability } from '../types.js';
-import { headMatches, type Store } from './store.js';
+import { headMatches, type Capabilities, type Store } from './store.js';
 
 /** Keeps everything in a map that several instances may share, as tabs share a database. Gone with the process. */
 export class MemoryStore implements Store {
+  readonly capabilities: Capabilities = { atomicBatch: true, cas: true, ticket: false, readAfterWrite: true, list: true };
   onwake?: () => void;
   readonly #values: Map<string, Uint8Array>;
 
@@ -21,6 +22,10 @@ export class MemoryStore implements Store {
     for (const key of batch.deletes) this.#values.delete(key);
     for (const [key, value] of batch.puts) this.#values.set(key, value.slice());
     return true;
+  }
+
+  async list(): Promise<string[]> {
+    return [...this.#values.keys()];
   }
 
   async durability(): Promise<Durability> {

@@ -1,12 +1,12 @@
 import { createHash, randomBytes } from 'node:crypto';
-import { link, mkdir, open, readFile, readdir, rename, rm, stat, unlink } from 'node:fs/promises';
+import { link, mkdir, open, readFile, readdir, rename, rm, stat, statfs, unlink } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 
 import type { Batch, Value } from '../core.js';
 import { ForemindError } from '../errors.js';
 import type { Durability } from '../types.js';
-import { headMatches, type Store } from './store.js';
+import { headMatches, type Capabilities, type Room, type Store } from './store.js';
 
 /** How long a lock is waited for before the store counts as failed. */
 const LOCK_WAIT_MS = 40_000;
@@ -17,6 +17,8 @@ const LOCK = 'lock';
 const JOURNAL = 'journal';
 const MAGIC = 'foremind-journal-1\n';
 const DIGEST_BYTES = 32;
+/** Files of one batch that are written at the same time. */
+const WRITES_AT_ONCE = 8;
 
 /**
  * A folder for each memory, a file for each key.
@@ -32,9 +34,11 @@ const DIGEST_BYTES = 32;
  * after 30 s. A process that was frozen for so long checks before each rename that the lock is still its own.
  */
 export class NodeFsStore implements Store {
+  readonly capabilities: Capabilities = { atomicBatch: true, cas: true, ticket: false, readAfterWrite: true, list: true };
   readonly #folder: string;
   /** Calls of this instance take turns, so that they do not poll for their own lock. */
   #last: Promise<unknown> = Promise.resolve();
+  #closed = false;
 
   private constructor(folder: string) {
     this.#folder = folder;
@@ -80,15 +84,33 @@ export class NodeFsStore implements Store {
     });
   }
 
+  list(): Promise<string[]> {
+    return this.#locked(async () => (await readdir(this.#folder)).filter(isKey));
+  }
+
   async durability(): Promise<Durability> {
     return 'persistent';
   }
 
+  /** What the file system tells; used are this memory's own files. */
+  async room(): Promise<Room> {
+    try {
+      const sizes = await Promise.all((await readdir(this.#folder)).map((name) => stat(this.#path(name)).then(({ size }) => size, () => 0)));
+      const usedBytes = sizes.reduce((sum, size) => sum + size, 0);
+      const { bavail, bsize } = await statfs(this.#folder);
+      return { usedBytes, quotaBytes: usedBytes + bavail * bsize };
+    } catch (error) {
+      throw explain(error);
+    }
+  }
+
   async close(): Promise<void> {
+    this.#closed = true;
     await this.#last;
   }
 
   #locked<T>(work: (held: Held) => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new ForemindError('storage-lost', 'this store is closed; open the memory again'));
     const turn = this.#last.then(async () => {
       try {
         const held = await this.#lock();
@@ -127,7 +149,13 @@ export class NodeFsStore implements Store {
 
   async #apply(batch: Journal | undefined, held: Held): Promise<void> {
     if (!batch) throw new ForemindError('internal', 'a journal just written does not decode; please report this');
-    for (const [key, value] of batch.puts) await this.#writeFile(key, value, held);
+    // The journal holds all of it, so their order does not matter, and the disk syncs several for the price of one.
+    const waiting = [...batch.puts];
+    const write = async () => {
+      for (let put = waiting.pop(); put; put = waiting.pop()) await this.#writeFile(put[0], put[1], held);
+    };
+    const written = await Promise.allSettled(Array.from({ length: Math.min(WRITES_AT_ONCE, waiting.length) }, write));
+    for (const end of written) if (end.status === 'rejected') throw end.reason;
     await this.#check(held);
     for (const key of batch.deletes) await this.#remove(key);
     await this.#syncFolder();
@@ -295,9 +323,11 @@ function decodeJournal(bytes: Uint8Array): Journal | undefined {
   return { puts, deletes: index.deletes.map(checkedKey) };
 }
 
+const isKey = (name: string) => /^(?:head|key|spare|[0-9a-f]{32})$/.test(name);
+
 /** Keys become file names, so nothing but the vault's own alphabet may pass. */
 function checkedKey(key: string): string {
-  if (!/^(?:head|key|[0-9a-f]{32})$/.test(key)) throw new ForemindError('internal', 'the core named a key of unknown form; please report this');
+  if (!isKey(key)) throw new ForemindError('internal', 'the core named a key of unknown form; please report this');
   return key;
 }
 

@@ -1,5 +1,7 @@
 // Gives tests the package as it is shipped, without a bundler.
 import * as foremind from '/package/browser.js';
+import { IndexedDbStore } from '/package/stores/indexeddb.js';
+import { cases } from '/stores/conformance.mjs';
 
 /** Runs `work`; an error comes back as plain data, because errors lose their fields on the way to the test. */
 async function outcome(work) {
@@ -70,4 +72,26 @@ function remove(database) {
   });
 }
 
-globalThis.kit = { ...foremind, outcome, databases, alter, remove };
+/** The store itself, without a memory on it. */
+const openStore = (name) => IndexedDbStore.open(name);
+
+/** Runs one case of the suite for stores on a database of its own; 'passed', or what went wrong. */
+async function runCase(wanted) {
+  const name = `case-${crypto.randomUUID()}`;
+  const opened = [];
+  const open = async () => {
+    opened.push(await openStore(name));
+    return opened.at(-1);
+  };
+  try {
+    await cases.find((one) => one.name === wanted).run({ empty: open, open, forgets: false });
+    return 'passed';
+  } catch (error) {
+    return `${error.message}\n${error.stack}`;
+  } finally {
+    for (const store of opened) await store.close();
+    await remove(`foremind:${name}`);
+  }
+}
+
+globalThis.kit = { ...foremind, outcome, databases, alter, remove, asked, openStore, runCase };
