@@ -147,7 +147,7 @@ export class Session implements Backend {
       signal.throwIfAborted();
       this.#embedder = embedder;
       Object.defineProperty(this.#encoder, 'encode', { get: () => embedder.encode, configurable: true });
-      void this.#backfill();
+      void this.#backfill(embedder.modelId);
       return { modelId: embedder.modelId };
     } catch (error) {
       if (signal.aborted) throw closed();
@@ -156,13 +156,13 @@ export class Session implements Backend {
     }
   }
 
-  /** Encodes what was written before the embedder was there. Ends by itself, with `close()`, or on any failure:
+  /** Encodes what was written before the embedder was there, or by another model. Ends by itself, with `close()`, or on any failure:
    * what is left is done at the next opening. */
-  async #backfill(): Promise<void> {
+  async #backfill(model: string): Promise<void> {
     let done = 0;
     try {
       for (;;) {
-        const { encoded, remaining } = (await this.call({ verb: 'backfill', max: BACKFILL_RECORDS })) as unknown as {
+        const { encoded, remaining } = (await this.call({ verb: 'backfill', max: BACKFILL_RECORDS, model })) as unknown as {
           encoded: number;
           remaining: number;
         };

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use foremind_types::limits::EMBED_TEXTS;
 use foremind_types::{
-    Ambient, Change, Embedding, EncodeFailure, Error, ErrorCode, Grade, HeadId, RecordId, Revision,
-    Tier,
+    Ambient, Change, Embedding, EncodeFailure, Error, ErrorCode, Grade, HeadId, ModelId, RecordId,
+    Revision, Tier,
 };
 
 use crate::engine::Engine;
@@ -102,8 +102,13 @@ pub(crate) enum Answer {
     Update(RecordId),
     Confirm(RecordId),
     Judge(RecordId),
-    Forget { erased: u32 },
-    Backfill { encoded: u32 },
+    Forget {
+        erased: u32,
+    },
+    Backfill {
+        encoded: u32,
+        model: Option<ModelId>,
+    },
 }
 
 impl Op {
@@ -217,9 +222,9 @@ fn respond(engine: &Engine, answer: Answer, now_ms: i64) -> Result<Response, Err
             record: record(id)?,
         },
         Answer::Forget { erased } => Response::Forget { erased },
-        Answer::Backfill { encoded } => Response::Backfill {
+        Answer::Backfill { encoded, model } => Response::Backfill {
             encoded,
-            remaining: engine.state.without_vector().len() as u32,
+            remaining: engine.state.without_vector(model.as_ref()).len() as u32,
         },
     })
 }
@@ -322,7 +327,9 @@ impl Op {
             Request::Pending { scope } => Response::Pending(engine.pending(scope, now_ms)),
             Request::Judge { scope, id, grade } => return engine.judge(scope, *id, *grade),
             Request::Stats { scope } => Response::Stats(engine.stats(scope, now_ms)),
-            Request::Backfill { max } => return engine.backfill(*max, vectors),
+            Request::Backfill { max, model } => {
+                return engine.backfill(*max, model.as_ref(), vectors);
+            }
             Request::Refresh {} => Response::Refresh {},
         };
         Ok(Plan::Done(response))

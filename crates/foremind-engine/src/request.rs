@@ -1,4 +1,4 @@
-use foremind_types::{Domain, Grade, Name, RecordId, Role, Scope, Status, Tier};
+use foremind_types::{Domain, Grade, ModelId, Name, RecordId, Role, Scope, Status, Tier};
 use serde::{Deserialize, Serialize};
 
 /// A verb with its arguments, as it crosses borders.
@@ -151,6 +151,9 @@ pub enum Request {
         /// At most so many, 1 to 256; absent: 8.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         max: Option<u32>,
+        /// The embedder's model: records whose vector is another model's are encoded again, and lose that one.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        model: Option<ModelId>,
     },
     /// Takes over what other writers stored; the work is done before the engine is asked.
     Refresh {},

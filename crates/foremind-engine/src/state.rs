@@ -6,11 +6,12 @@
 use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
 use foremind_index::{Bm25, Vectors, dequantise};
 use foremind_types::{
-    Change, Embedding, Entry, Name, Record, RecordId, Revision, Route, Scope, Stage, Stamp, Status,
-    WriterId,
+    Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
+    Stage, Stamp, Status, WriterId,
 };
 
 use crate::identity::{Identity, identity};
@@ -245,8 +246,15 @@ impl State {
     }
 
     /// Current records without a vector, by id.
-    pub(crate) fn without_vector(&self) -> &BTreeSet<RecordId> {
-        &self.without_vector
+    /// Records that wait for a vector, by id: those without one, and with a `model` also those whose vector is another
+    /// model's.
+    pub(crate) fn without_vector(&self, model: Option<&ModelId>) -> BTreeSet<RecordId> {
+        let mut ids = self.without_vector.clone();
+        if let Some(model) = model {
+            let head = HeadId(EMBEDDING_HEAD.to_owned());
+            ids.extend(self.vectors.outside(model, &head));
+        }
+        ids
     }
 
     pub(crate) fn has_vector(&self, id: RecordId) -> bool {

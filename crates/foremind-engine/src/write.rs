@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use foremind_router::Keep;
 use foremind_types::limits::{EMBED_TEXTS, RECORDS};
 use foremind_types::{
-    Ambient, Change, Embedding, Error, ErrorCode, Grade, Judgement, Layer, Name, Provenance,
-    Record, RecordId, Revision, Role, Route, Scope, Stage, Status, Tier, Times,
+    Ambient, Change, Embedding, Error, ErrorCode, Grade, Judgement, Layer, ModelId, Name,
+    Provenance, Record, RecordId, Revision, Role, Route, Scope, Stage, Status, Tier, Times,
 };
 
 use crate::engine::{Engine, invalid};
@@ -206,14 +206,18 @@ impl Engine {
         Ok(Note::Ready(Noting { changes, outcomes }))
     }
 
-    pub(crate) fn backfill(&self, max: Option<u32>, vectors: &VectorCache) -> Result<Plan, Error> {
+    pub(crate) fn backfill(
+        &self,
+        max: Option<u32>,
+        model: Option<&ModelId>,
+        vectors: &VectorCache,
+    ) -> Result<Plan, Error> {
         let max = max.unwrap_or(EMBED_TEXTS as u32);
         if !(1..=BACKFILL_TEXTS).contains(&max) {
             return Err(invalid(format!("max must be 1 to {BACKFILL_TEXTS}")));
         }
-        let records: Vec<&Record> = self
-            .state
-            .without_vector()
+        let waiting = self.state.without_vector(model);
+        let records: Vec<&Record> = waiting
             .iter()
             .take(max as usize)
             .filter_map(|id| self.state.record(*id))
@@ -225,7 +229,9 @@ impl Engine {
             .iter()
             .filter_map(|record| {
                 let embedding: Embedding = vectors.of(&record.text)?.clone();
-                Some(Change::Embed {
+                // An embedder that is not the named model would be asked for the same records for ever.
+                let wanted = model.is_none_or(|model| *model == embedding.model_id);
+                wanted.then_some(Change::Embed {
                     id: record.id,
                     embedding,
                 })
@@ -235,12 +241,15 @@ impl Engine {
         if changes.is_empty() {
             return Ok(Plan::Done(Response::Backfill {
                 encoded,
-                remaining: self.state.without_vector().len() as u32,
+                remaining: waiting.len() as u32,
             }));
         }
         Ok(Plan::Commit {
             changes,
-            answer: Answer::Backfill { encoded },
+            answer: Answer::Backfill {
+                encoded,
+                model: model.cloned(),
+            },
         })
     }
 }

@@ -151,7 +151,7 @@ fn memory_of(records: &[Record], encoded: bool) -> Memory {
         if encoded {
             changes.push(Change::Embed {
                 id: record.id,
-                embedding: embedding(&record.text),
+                embedding: embedding(&record.text, "words"),
             });
         }
         memory.commit(changes);
@@ -290,7 +290,7 @@ fn change() -> impl Strategy<Value = Change> {
     prop_oneof![
         4 => (which(), record()).prop_map(|(id, record)| Change::Add(Box::new(Record { id, ..record }))),
         5 => (which(), revision).prop_map(|(id, revision)| Change::Revise { id, revision }),
-        2 => (which(), text()).prop_map(|(id, text)| Change::Embed { id, embedding: embedding(&text) }),
+        2 => (which(), text()).prop_map(|(id, text)| Change::Embed { id, embedding: embedding(&text, "words") }),
         1 => (which(), 0_i64..9).prop_map(|(id, at_ms)| Change::Erase { id, at_ms }),
         1 => (told_in(), "[ab]", which()).prop_map(|(scope, turn, id)| Change::Turn {
             scope,

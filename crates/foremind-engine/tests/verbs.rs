@@ -9,12 +9,12 @@ mod common;
 
 use common::{DAY_MS, Memory, in_project, name, request, scope};
 use foremind_engine::{
-    DroppedReason, Engine, Ignored, Noted, Outcome, Reply, Request, Response, Section, Step,
+    DroppedReason, Engine, Ignored, Noted, Outcome, Reply, Request, Response, Section, Shown, Step,
 };
 use foremind_types::limits::{QUERY_BYTES, TURN_BYTES};
 use foremind_types::{
-    Change, EncodeFailure, Error, ErrorCode, Grade, Judgement, RecordId, Revision, Stage, Status,
-    SupersedeKind, Supersedes, Tier, Ttl,
+    Change, EncodeFailure, Error, ErrorCode, Grade, Judgement, ModelId, RecordId, Revision, Stage,
+    Status, SupersedeKind, Supersedes, Tier, Ttl,
 };
 use serde_json::json;
 
@@ -403,6 +403,46 @@ fn scopes_bound_every_verb() {
 }
 
 #[test]
+fn another_model_s_vectors_are_never_compared_and_are_made_again_in_place() {
+    let mut memory = Memory::new();
+    let ada = scope("ada");
+    for n in 0..10 {
+        memory.remember(&ada, &format!("Fact number {n} about the harbour"));
+    }
+    let meant = |memory: &mut Memory| {
+        let recalled = memory.recall(&ada, "harbour", 512);
+        let by_meaning = |shown: &Shown| shown.why.contains(&"meaning".to_owned());
+        recalled
+            .context
+            .iter()
+            .filter(|shown| by_meaning(shown))
+            .count()
+    };
+    let before = meant(&mut memory);
+    assert!(before > 0);
+    memory.model = "words/2";
+    assert_eq!(meant(&mut memory), 0, "a query met another model's vectors");
+    let backfill = |memory: &mut Memory, max: u32, model: &str| {
+        let request = Request::Backfill {
+            max: Some(max),
+            model: Some(ModelId(model.to_owned())),
+        };
+        match memory.run(request).unwrap() {
+            Response::Backfill { encoded, remaining } => (encoded, remaining),
+            other => panic!("{other:?}"),
+        }
+    };
+    // An embedder that is not the model it is said to be changes nothing.
+    assert_eq!(backfill(&mut memory, 4, "words/3"), (0, 10));
+    assert_eq!(backfill(&mut memory, 4, "words/2"), (4, 6));
+    assert_eq!(backfill(&mut memory, 256, "words/2"), (6, 0));
+    assert_eq!(backfill(&mut memory, 256, "words/2"), (0, 0));
+    assert_eq!(meant(&mut memory), before);
+    memory.model = "words";
+    assert_eq!(meant(&mut memory), 0, "the old vectors are still there");
+}
+
+#[test]
 fn without_an_embedder_everything_is_stored_and_backfilled() {
     let mut memory = Memory::lexical();
     let ada = scope("ada");
@@ -412,7 +452,7 @@ fn without_an_embedder_everything_is_stored_and_backfilled() {
     assert_eq!(memory.encode_requests, 20);
     assert!(memory.recall(&ada, "harbour", 512).lexical_only);
     let backfill = |memory: &mut Memory, max: Option<u32>| {
-        let request = Request::Backfill { max };
+        let request = Request::Backfill { max, model: None };
         match memory.run(request).unwrap() {
             Response::Backfill { encoded, remaining } => (encoded, remaining),
             other => panic!("{other:?}"),

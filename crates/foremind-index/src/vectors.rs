@@ -95,6 +95,21 @@ impl Vectors {
         self.tables.is_empty()
     }
 
+    /// The records whose vectors are of other models than `model`, or of other heads than `head` alone.
+    pub fn outside<'v>(
+        &'v self,
+        model: &'v ModelId,
+        head: &'v HeadId,
+    ) -> impl Iterator<Item = RecordId> + 'v {
+        let own = |table: &&Table| table.model == *model && table.head == *head;
+        let inside = self.tables.iter().find(own);
+        let others = self.tables.iter().filter(move |table| !own(table));
+        others
+            .flat_map(|table| &table.ids)
+            .filter(move |id| !inside.is_some_and(|table| table.places.contains_key(id)))
+            .copied()
+    }
+
     /// Adds the vector of a record to the table of its model and head, or replaces it there.
     ///
     /// # Errors

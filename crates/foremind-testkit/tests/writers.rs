@@ -309,7 +309,10 @@ fn two_writers() -> (Vec<Entry>, Vec<Entry>) {
             }),
             1 => run(Request::Confirm { scope: ada(), id }),
             2 => run(remember("I'm allergic to food 1")),
-            _ => run(Request::Backfill { max: None }),
+            _ => run(Request::Backfill {
+                max: None,
+                model: None,
+            }),
         };
         if number == 7 {
             run(forget(known[3]));

@@ -19,6 +19,8 @@ pub struct Memory {
     pub now_ms: i64,
     /// How texts are encoded.
     pub embedder: Result<(), EncodeFailure>,
+    /// The embedder's model.
+    pub model: &'static str,
     pub entries: Vec<Entry>,
     pub encode_requests: usize,
     pub strict_commits: usize,
@@ -47,7 +49,7 @@ pub fn request(json: serde_json::Value) -> Request {
 }
 
 /// Words hashed into buckets: texts that share words are near.
-pub fn embedding(text: &str) -> Embedding {
+pub fn embedding(text: &str, model: &str) -> Embedding {
     let mut buckets = [0_f32; VECTOR_DIMENSIONS];
     let lower = text.to_lowercase();
     for word in lower
@@ -64,7 +66,7 @@ pub fn embedding(text: &str) -> Embedding {
     let most = buckets.iter().fold(1e-6_f32, |most, x| most.max(*x)) / norm;
     let scale = most / 127.0;
     Embedding {
-        model_id: ModelId("words".to_owned()),
+        model_id: ModelId(model.to_owned()),
         head_id: HeadId(EMBEDDING_HEAD.to_owned()),
         vector: buckets
             .iter()
@@ -85,6 +87,7 @@ impl Memory {
             engine: Engine::new(),
             now_ms: NOON_MS,
             embedder: Ok(()),
+            model: "words",
             entries: Vec::new(),
             encode_requests: 0,
             strict_commits: 0,
@@ -113,10 +116,12 @@ impl Memory {
     }
 
     pub fn encoded(&self, texts: &[String]) -> Reply {
-        Reply::Encoded(
-            self.embedder
-                .map(|()| texts.iter().map(|text| vec![embedding(text)]).collect()),
-        )
+        Reply::Encoded(self.embedder.map(|()| {
+            texts
+                .iter()
+                .map(|text| vec![embedding(text, self.model)])
+                .collect()
+        }))
     }
 
     /// Makes an entry of changes and applies it.
