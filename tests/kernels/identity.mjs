@@ -11,7 +11,7 @@ import { build, root } from './build.mjs';
 
 const native = execFileSync(
   'cargo',
-  ['run', '--quiet', '--release', '-p', 'foremind-kernels', '--example', 'kernels_native'],
+  ['run', '--quiet', '--locked', '-p', 'foremind-kernels', '--example', 'kernels_native'],
   { cwd: root, maxBuffer: 1 << 28 },
 );
 if (native.length < 1 << 20) throw new Error('the native run gave next to nothing');

