@@ -29,7 +29,7 @@ export default defineConfig({
   plugins: [offline()],
   worker: { format: 'es' },
   // The package finds its worker, wasm and model next to itself; a pre-bundled copy would look elsewhere.
-  optimizeDeps: { exclude: ['foremind'] },
+  optimizeDeps: { exclude: ['foremind', 'foremind-minilm-l6-v2'] },
   build: {
     target: 'es2022',
     // Nothing inline: the page runs under a policy that allows neither inline scripts nor data: addresses.

@@ -1,12 +1,18 @@
-import { browserParts, type BrowserModel, type BrowserOptions } from './browser-parts.js';
-import { aborted } from './errors.js';
+import { shippedEmbed } from './browser-embed.js';
+import { openInBrowser } from './browser-open.js';
+import { partsWith } from './browser-parts.js';
 import { OpenMemory } from './memory.js';
-import { WorkerBackend } from './rpc/client.js';
-import { Session, type Backend } from './session.js';
-import type { ModelSource, OpenOptions } from './types.js';
-import { invalid, openOptionsOf } from './validate.js';
+import { OpenEmbedder } from './open-embedder.js';
+import type { Spawn } from './rpc/client.js';
+import { openEncoder, type SpawnEncoder } from './rpc/encoder-client.js';
+import type { EmbedderOptions, OpenOptions } from './types.js';
 
 export * from './public.js';
+
+const parts = partsWith(shippedEmbed);
+// Written so that bundlers find the workers' scripts.
+const spawn: Spawn = () => new Worker(new URL('./rpc/worker.js', import.meta.url), { type: 'module' });
+const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./rpc/encoder-worker.js', import.meta.url), { type: 'module' });
 
 /** One open memory; see {@link OpenMemory}. */
 export class Memory extends OpenMemory {
@@ -16,45 +22,16 @@ export class Memory extends OpenMemory {
    * `wrong-key`, `key-missing`, `corrupt`, `newer-format`.
    */
   static async open(options: OpenOptions): Promise<Memory> {
-    const { name, key, model, storage, signal } = openOptionsOf(options);
-    if (signal?.aborted) throw aborted();
-    const plain: BrowserOptions = { name, storage, model: modelOf(model) };
-    if (key) plain.key = key.slice();
-    const backend: Backend =
-      typeof Worker === 'undefined'
-        ? await Session.open(await browserParts(plain), false, signal)
-        : await WorkerBackend.open(plain, signal);
-    if (storage === 'default') askToPersist(backend);
+    const { name, backend } = await openInBrowser(options, parts, spawn);
     return new Memory(name, backend);
   }
 }
 
-/** Only a page may ask, and the answer may be a person's: nothing waits for it. */
-function askToPersist(backend: Backend): void {
-  if (typeof document === 'undefined' || backend.durability === 'persistent') return;
-  navigator.storage?.persist?.().then(
-    (granted) => {
-      if (!granted) return;
-      backend.durability = 'persistent';
-      backend.onevent?.({ name: 'durability', detail: 'persistent' });
-    },
-    () => {},
-  );
-}
-
-function modelOf(model: ModelSource | undefined): BrowserModel {
-  if (model === undefined) return { from: 'package' };
-  if (model === false) return { from: 'none' };
-  if (model instanceof Uint8Array) return { from: 'bytes', pack: model };
-  if (typeof model === 'string' || model instanceof URL) return { from: 'url', url: absolute(model) };
-  return { from: 'url', url: absolute(model.url), sha256: model.sha256 };
-}
-
-/** Relative to the page, as every other URL a page names; the worker has another base. */
-function absolute(url: string | URL): string {
-  try {
-    return new URL(url, globalThis.document?.baseURI ?? globalThis.location?.href).href;
-  } catch {
-    throw invalid('model is not a URL');
+/** The embedder alone; see {@link OpenEmbedder}. */
+export class Embedder extends OpenEmbedder {
+  /** Loads the model in a worker of its own. Rejects with `unsupported`, `model-missing`, `model-invalid`,
+   * `newer-format`, `aborted`. */
+  static async open(options: EmbedderOptions = {}): Promise<Embedder> {
+    return new Embedder(await openEncoder(options, shippedEmbed, spawnEncoder));
   }
 }

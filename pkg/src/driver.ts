@@ -5,8 +5,8 @@ import type { Store } from './stores/store.js';
 
 /** Texts to vectors, as far as that is possible now. */
 export interface Encoder {
-  /** Undefined while no embedder is ready. */
-  encode?: ((texts: string[], heads: string[]) => Promise<Embedding[][]>) | undefined;
+  /** Undefined while no embedder is ready. `onBatch` hears how many texts are done. */
+  encode?: ((texts: string[], heads: string[], signal?: AbortSignal, onBatch?: (done: number) => void) => Promise<Embedding[][]>) | undefined;
 }
 
 /** A memory that belongs to one life of the core. */
@@ -107,7 +107,7 @@ export async function drive(
           reply = await abortable(signal, life.whileAlive(attempt(() => readExisting(store, step.keys))));
           break;
         case 'embed':
-          reply = await abortable(signal, life.whileAlive(encodeNow(encoder, step.texts, step.heads)));
+          reply = await abortable(signal, life.whileAlive(encodeNow(encoder, step.texts, step.heads, signal)));
           break;
         case 'commit':
           // The store's answer is kept even when the core dies meanwhile, so that no retry is provoked by a
@@ -129,10 +129,10 @@ async function readExisting(store: Store, keys: string[]): Promise<Reply> {
   return { kind: 'values', values };
 }
 
-async function encodeNow(encoder: Encoder, texts: string[], heads: string[]): Promise<Reply> {
+async function encodeNow(encoder: Encoder, texts: string[], heads: string[], signal: AbortSignal): Promise<Reply> {
   if (!encoder.encode) return { kind: 'not-embedded', failure: 'not-ready' };
   try {
-    const embeddings = await encoder.encode(texts, heads);
+    const embeddings = await encoder.encode(texts, heads, signal);
     // The core's border takes plain arrays of numbers, not typed ones.
     const plain = ({ vector, features, ...rest }: Embedding) => ({ ...rest, vector: Array.from(vector), features: Array.from(features) });
     return { kind: 'embedded', embeddings: embeddings.map((row) => row.map(plain)) };

@@ -1,7 +1,7 @@
 import type { Embedding } from './core.js';
 import type { Encoder } from './driver.js';
 import { ForemindError, isPlainError } from './errors.js';
-import { MODEL } from './model-manifest.js';
+import { PackIntake, type ModelPin } from './intake.js';
 import type { Progress } from './types.js';
 
 /** One loaded embedder of the embed module. */
@@ -11,21 +11,44 @@ export interface EmbedderObject {
   free(): void;
 }
 
-/** One instantiation of the embed module. */
+/** Takes a model file piece by piece, straight into the module's memory. */
+export interface PackLoaderObject {
+  push(chunk: Uint8Array): void;
+  /** Ends the loader, whatever comes of it. */
+  finish(): EmbedderObject;
+  free(): void;
+}
+
+/** One instantiation of an embed module. */
 export interface EmbedGlue {
-  load(pack: Uint8Array): EmbedderObject;
+  loader(bytes: number): PackLoaderObject;
+  /** In the build that runs ONNX files. */
+  fromOnnx?: (id: string, vocabulary: Uint8Array, onnx: Uint8Array) => EmbedderObject;
   renew(): void;
 }
 
 export type OnProgress = (progress: Progress) => void;
 
+/** What a model reads its bytes into; ready when the module is. */
+export interface Intakes {
+  open(pin: ModelPin): Promise<PackIntake>;
+  glue: Promise<EmbedGlue>;
+}
+
 /** Where an embedder comes from: both parts are loaded after the core, and only when wanted. */
 export interface EmbedderSource {
   glue(): Promise<EmbedGlue>;
-  pack(onProgress: OnProgress, signal: AbortSignal): Promise<Uint8Array>;
+  /** Rejects with `model-missing`, `model-invalid`, `newer-format` or `aborted`. */
+  model(intakes: Intakes, onProgress: OnProgress, signal: AbortSignal): Promise<EmbedderObject>;
 }
 
-/** Loads the embed module and the model. Rejects with `model-missing`, `model-invalid` or `aborted`. */
+/** Most texts of one call into the module, as in `limits::EMBED_TEXTS`: between calls others get their turn. */
+const BATCH_TEXTS = 8;
+/** The module reads the first 65,536 bytes of a text, which are no more UTF-16 units than that. The rest would only be
+ * copied, to a worker and into the module. */
+const TEXT_UNITS_MAX = 65_536;
+
+/** A loaded embedder that survives its own module's trap, and lets others in between batches. */
 export class LoadedEmbedder implements Encoder {
   readonly modelId: string;
   #object: EmbedderObject | undefined;
@@ -37,28 +60,47 @@ export class LoadedEmbedder implements Encoder {
     this.modelId = object.modelId;
   }
 
+  /** Loads the embed module and the model, at once. */
   static async load(source: EmbedderSource, onProgress: OnProgress, signal: AbortSignal): Promise<LoadedEmbedder> {
-    const [module, file] = await Promise.allSettled([source.glue(), source.pack(onProgress, signal)]);
-    // What is wrong with the file is said first: it is what a host can mend.
-    if (file.status === 'rejected') throw file.reason;
-    if (module.status === 'rejected') throw module.reason;
-    const [glue, pack] = [module.value, file.value];
-    signal.throwIfAborted();
+    const glue = source.glue();
+    // Its failure is met where the model opens an intake, or below.
+    glue.catch(() => {});
+    const intakes: Intakes = { glue, open: async (pin) => new PackIntake(await glue, pin) };
     try {
-      return new LoadedEmbedder(glue, glue.load(pack));
+      const object = await source.model(intakes, onProgress, signal);
+      return new LoadedEmbedder(await glue, object);
     } catch (error) {
-      if (!isPlainError(error)) glue.renew();
-      throw new ForemindError(
-        'model-invalid',
-        isPlainError(error) ? error.message : 'the model file could not be loaded; install the package again',
-      );
+      signal.throwIfAborted();
+      if (error instanceof ForemindError) throw error;
+      if (isPlainError(error)) throw new ForemindError(error.code, error.message);
+      // A trap: out of memory, most likely.
+      (await glue).renew();
+      throw new ForemindError('model-invalid', 'the model file could not be loaded; install its package again');
     }
   }
 
-  encode: ((texts: string[], heads: string[]) => Promise<Embedding[][]>) | undefined = async (texts, heads) => {
+  /** Encodes each text for each head, 8 texts at a time; between those the thread is free and `signal` is looked at. */
+  encode: Encoder['encode'] = async (texts, heads, signal, onBatch) => {
+    const rows: Embedding[][] = [];
+    for (let at = 0; at < texts.length; at += BATCH_TEXTS) {
+      if (at > 0) await new Promise((resolve) => setTimeout(resolve));
+      signal?.throwIfAborted();
+      rows.push(...this.#batch(texts.slice(at, at + BATCH_TEXTS), heads));
+      onBatch?.(rows.length);
+    }
+    return rows;
+  };
+
+  close(): void {
+    this.encode = undefined;
+    this.#object?.free();
+    this.#object = undefined;
+  }
+
+  #batch(texts: string[], heads: string[]): Embedding[][] {
     if (!this.#object) throw new ForemindError('model-invalid', 'the embedder has stopped');
     try {
-      return this.#object.encode(texts, heads);
+      return this.#object.encode(texts.map(beginning), heads);
     } catch (error) {
       // A trap leaves the module's memory in an unknown state: the memory goes on lexically without it.
       if (!isPlainError(error)) {
@@ -68,32 +110,14 @@ export class LoadedEmbedder implements Encoder {
       }
       throw error;
     }
-  };
-
-  close(): void {
-    this.encode = undefined;
-    this.#object?.free();
-    this.#object = undefined;
   }
 }
 
-/** The pin of the model that this package was built with. */
-export function packagedPin(): { bytes: number; sha256: string } | null {
-  return MODEL;
-}
-
-/** Refuses a model that is not the pinned one. */
-export async function verifyModel(pack: Uint8Array, sha256: string | undefined): Promise<Uint8Array> {
-  if (sha256 === undefined) return pack;
-  if (!globalThis.crypto?.subtle) {
-    throw new ForemindError('unsupported', 'the model cannot be verified outside of a secure context; serve the page over https');
-  }
-  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', pack as Uint8Array<ArrayBuffer>));
-  const hex = Array.from(digest, (byte) => byte.toString(16).padStart(2, '0')).join('');
-  if (hex !== sha256) {
-    throw new ForemindError('model-invalid', 'the model file is not the one this package was built with; it was cut, altered or replaced');
-  }
-  return pack;
+/** What the embedder may read of a text, never cut inside a character. */
+export function beginning(text: string): string {
+  if (text.length <= TEXT_UNITS_MAX) return text;
+  const last = text.charCodeAt(TEXT_UNITS_MAX - 1);
+  return text.slice(0, last >= 0xd800 && last < 0xdc00 ? TEXT_UNITS_MAX - 1 : TEXT_UNITS_MAX);
 }
 
 export function modelMissing(why: string): ForemindError {

@@ -3,22 +3,21 @@ import type { EmbedGlue } from './embedder.js';
 import { ForemindError } from './errors.js';
 
 type CoreBindings = typeof import('./foremind_core.js');
-type EmbedBindings = typeof import('./foremind_embed.js');
 
 /** How an environment makes instances of the two modules. Each is made once for each realm, on first use. */
 export class Modules {
   readonly #initCore: (bindings: CoreBindings) => Promise<unknown>;
-  readonly #initEmbed: (bindings: EmbedBindings) => Promise<unknown>;
+  readonly #initEmbed: () => Promise<EmbedGlue>;
   #core: Promise<Core> | undefined;
   #embed: Promise<EmbedGlue> | undefined;
 
-  constructor(initCore: (bindings: CoreBindings) => Promise<unknown>, initEmbed: (bindings: EmbedBindings) => Promise<unknown>) {
+  constructor(initCore: (bindings: CoreBindings) => Promise<unknown>, initEmbed: () => Promise<EmbedGlue>) {
     this.#initCore = initCore;
     this.#initEmbed = initEmbed;
   }
 
   core(): Promise<Core> {
-    this.#core ??= this.#loadCore().catch((error) => {
+    this.#core ??= loading('core', this.#loadCore()).catch((error) => {
       this.#core = undefined;
       throw error;
     });
@@ -26,7 +25,7 @@ export class Modules {
   }
 
   embed(): Promise<EmbedGlue> {
-    this.#embed ??= this.#loadEmbed().catch((error) => {
+    this.#embed ??= loading('embed', this.#initEmbed()).catch((error) => {
       this.#embed = undefined;
       throw error;
     });
@@ -34,37 +33,38 @@ export class Modules {
   }
 
   async #loadCore(): Promise<Core> {
-    try {
-      const bindings = await import('./foremind_core.js');
-      await this.#initCore(bindings);
-      const glue: CoreGlue = {
-        open: (options) => new bindings.CoreOpening(options),
-        renew: () => bindings.__wbg_reset_state(),
-      };
-      return new Core(glue);
-    } catch (error) {
-      throw notLoaded('core', error);
-    }
-  }
-
-  async #loadEmbed(): Promise<EmbedGlue> {
-    try {
-      const bindings = await import('./foremind_embed.js');
-      await this.#initEmbed(bindings);
-      return {
-        load: (pack) => new bindings.WebEmbedder(pack),
-        renew: () => bindings.__wbg_reset_state(),
-      };
-    } catch (error) {
-      throw notLoaded('embed', error);
-    }
+    const bindings = await import('./foremind_core.js');
+    await this.#initCore(bindings);
+    const glue: CoreGlue = {
+      open: (options) => new bindings.CoreOpening(options),
+      renew: () => bindings.__wbg_reset_state(),
+    };
+    return new Core(glue);
   }
 }
 
-function notLoaded(what: string, error: unknown): ForemindError {
-  const kind = error instanceof Error ? error.name : typeof error;
-  return new ForemindError(
-    'unsupported',
-    `the ${what} module could not be loaded (${kind}); WebAssembly must be allowed ('wasm-unsafe-eval' in a strict CSP) and the package's .wasm files must be served beside its scripts`,
-  );
+/** What this package uses of an embed module's bindings. */
+export function embedGlue(bindings: Pick<typeof import('./foremind_embed.js'), 'PackLoader' | '__wbg_reset_state'>): EmbedGlue {
+  return {
+    loader: (bytes) => new bindings.PackLoader(bytes),
+    renew: () => bindings.__wbg_reset_state(),
+  };
+}
+
+/** The same for the build that runs ONNX files. */
+export function onnxGlue(bindings: typeof import('./foremind_onnx.js')): EmbedGlue {
+  return { ...embedGlue(bindings), fromOnnx: (...parts) => bindings.WebEmbedder.fromOnnx(...parts) };
+}
+
+/** Says what a host has to mend when a module does not load. */
+export async function loading<T>(what: string, module: Promise<T>): Promise<T> {
+  try {
+    return await module;
+  } catch (error) {
+    const kind = error instanceof Error ? error.name : typeof error;
+    throw new ForemindError(
+      'unsupported',
+      `the ${what} module could not be loaded (${kind}); WebAssembly must be allowed ('wasm-unsafe-eval' in a strict CSP) and the package's .wasm files must be served beside its scripts`,
+    );
+  }
 }

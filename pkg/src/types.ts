@@ -269,8 +269,8 @@ export interface Stats {
  * storage pressure may evict the whole origin), `volatile` (gone with the process). */
 export type Durability = 'persistent' | 'best-effort' | 'volatile';
 
-/** Where the embedder's model is: a URL, a file path (node), its bytes, or `false` for none. */
-export type ModelSource = string | URL | Uint8Array | false | PinnedModel;
+/** Where the embedder's model is: a URL, a file path (node), its bytes, `false` for none, or a description. */
+export type ModelSource = string | URL | Uint8Array | false | PinnedModel | PackagedModel | OnnxModel;
 
 /** A model of your own, held to a hash. */
 export interface PinnedModel {
@@ -279,13 +279,32 @@ export interface PinnedModel {
   sha256: string;
 }
 
+/** What the npm package of a model exports as `model`. */
+export interface PackagedModel {
+  url: string | URL;
+  /** Length of the file. */
+  bytes: number;
+  /** BLAKE3 of the file's header, which holds the hashes of all that follows; 64 lower-case hexadecimal digits. */
+  hash: string;
+}
+
+/** A sentence encoder that you bring: BERT's inputs, 384 dimensions, WordPiece. For `foremind/onnx`. */
+export interface OnnxModel {
+  /** Names the weights in each vector, 1 to 128 characters; other weights need another name. */
+  id: string;
+  /** The ONNX file: a URL, a file path (node), or its bytes. */
+  onnx: string | URL | Uint8Array;
+  /** `vocab.txt`, one token a line in the order of the ids. */
+  vocabulary: string | URL | Uint8Array;
+}
+
 export interface OpenOptions {
   /** Names the memory: one isolated store of one owner. Same form as the parts of a scope. */
   name: string;
   /** 32 bytes that wrap the memory's data key. Required in node. In a browser a non-extractable device key
    * takes its place when this is left out. The bytes are copied; they may be zeroed after `open`. */
   key?: Uint8Array;
-  /** The model beside the package when left out. */
+  /** The model of the package `foremind-minilm-l6-v2` when left out. */
   model?: ModelSource;
   /** `memory` keeps everything in this process's memory only. */
   storage?: 'default' | 'memory';
@@ -302,11 +321,34 @@ export interface Readiness {
 }
 
 export interface Progress {
-  /** `model`: bytes of the model file read. `backfill`: records that got their vector since the embedder came. */
-  phase: 'model' | 'backfill';
+  /** `model`: bytes of the model file read. `backfill`: records that got their vector since the embedder came.
+   * `encode`: texts that `Embedder.encode` is done with. */
+  phase: 'model' | 'backfill' | 'encode';
   loaded: number;
   /** 0 when it is not known. */
   total: number;
+}
+
+export interface EmbedderOptions {
+  /** As in `Memory.open`, and never `false`. */
+  model?: ModelSource;
+  /** Hears how much of the model is there. */
+  onProgress?: (progress: Progress) => void;
+  /** Gives up the loading. */
+  signal?: AbortSignal;
+}
+
+export interface EncodeOptions extends CallOptions {
+  /** Called after each batch of 8. */
+  onProgress?: (progress: Progress) => void;
+}
+
+/** A sentence vector of length 1: `unit[i]` is about `vector[i] * scale`. Vectors of different models never mix. */
+export interface Embedding {
+  modelId: string;
+  headId: string;
+  vector: Int8Array;
+  scale: number;
 }
 
 export interface MemoryEvents {

@@ -1,6 +1,6 @@
 import { KEY_BYTES } from './keys.js';
 import { ForemindError } from './errors.js';
-import type { ForgetTarget, ModelSource, OpenOptions, Scope } from './types.js';
+import type { EmbedderOptions, EncodeOptions, ForgetTarget, ModelSource, OpenOptions, Scope } from './types.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
 const BUDGET_TOKENS_MAX = 1_000_000;
@@ -137,12 +137,55 @@ export function openOptionsOf(options: unknown): CheckedOptions {
   return checked;
 }
 
+export function embedderOptionsOf(options: unknown): EmbedderOptions {
+  const { model, onProgress, signal } = optionsOf(options as EmbedderOptions | undefined, 'the options');
+  const checked: EmbedderOptions = {};
+  if (model !== undefined) checked.model = modelOf(model);
+  if (model === false) throw invalid('an embedder needs a model; leave `model` out for the one that ships');
+  const listener = listenerOf(onProgress);
+  if (listener) checked.onProgress = listener;
+  const checkedSignal = signalOf(signal);
+  if (checkedSignal) checked.signal = checkedSignal;
+  return checked;
+}
+
+export function encodeOptionsOf(options: unknown): EncodeOptions {
+  const { onProgress, signal } = optionsOf(options as EncodeOptions | undefined, 'the options');
+  const checked: EncodeOptions = {};
+  const listener = listenerOf(onProgress);
+  if (listener) checked.onProgress = listener;
+  const checkedSignal = signalOf(signal);
+  if (checkedSignal) checked.signal = checkedSignal;
+  return checked;
+}
+
+function listenerOf(value: unknown): EncodeOptions['onProgress'] {
+  if (value !== undefined && typeof value !== 'function') throw invalid('onProgress must be a function');
+  return value as EncodeOptions['onProgress'];
+}
+
 function modelOf(model: unknown): ModelSource {
-  if (model === false || model instanceof Uint8Array || model instanceof URL || (typeof model === 'string' && model !== '')) return model;
+  if (model === false || model instanceof Uint8Array || isPlace(model)) return model;
   if (typeof model === 'object' && model !== null) {
-    const { url, sha256 } = model as { url?: unknown; sha256?: unknown };
-    const isPlace = url instanceof URL || (typeof url === 'string' && url !== '');
-    if (isPlace && typeof sha256 === 'string' && /^[0-9a-f]{64}$/.test(sha256)) return { url, sha256 };
+    const { url, sha256, bytes, hash, id, onnx, vocabulary } = model as { [field: string]: unknown };
+    if (isPlace(url) && isHash(sha256)) return { url, sha256 };
+    if (isPlace(url) && isHash(hash) && typeof bytes === 'number' && Number.isSafeInteger(bytes) && bytes > 0) return { url, bytes, hash };
+    if (isFile(onnx) && isFile(vocabulary)) {
+      if (typeof id !== 'string' || !/^[!-~]{1,128}$/.test(id)) throw invalid('model.id must be 1 to 128 visible ASCII characters; it names your weights');
+      return { id, onnx, vocabulary };
+    }
   }
-  throw invalid('model must be a URL, a path, a Uint8Array, { url, sha256 } or false');
+  throw invalid('model must be a URL, a path, a Uint8Array, { url, sha256 }, { url, bytes, hash }, { id, onnx, vocabulary } or false');
+}
+
+function isPlace(value: unknown): value is string | URL {
+  return value instanceof URL || (typeof value === 'string' && value !== '');
+}
+
+function isFile(value: unknown): value is string | URL | Uint8Array {
+  return value instanceof Uint8Array || isPlace(value);
+}
+
+function isHash(value: unknown): value is string {
+  return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
 }

@@ -65,7 +65,7 @@ testIn('budgets, limits, ids, scopes, options', async (directory) => {
 test('opening', async () => {
   for (const options of [
     undefined, null, 5, {}, { name: '' }, { name: 'a/b' }, { name: '..' }, { name: 'ada', key: 'secret' }, { name: 'ada', key: new Uint8Array(31) },
-    { name: 'ada', key: Array(32).fill(1) }, { name: 'ada', key, model: 5 }, { name: 'ada', key, model: { url: 'x', sha256: 'x' } },
+    { name: 'ada', key: Array(32).fill(1) }, { name: 'ada', key, model: 5 }, { name: 'ada', key, model: { url: 'x', sha256: 'x' } }, { name: 'ada', key, model: { url: 'x', bytes: 0, hash: '0'.repeat(64) } }, { name: 'ada', key, model: { onnx: 'x', vocabulary: 'y' } },
     { name: 'ada', key, storage: 'disk' }, { name: 'ada', key, directory: 5 }, { name: 'ada', key, signal: true }, { name: 'ada', key, model: 'https://example.org/m' },
   ]) {
     await assert.rejects(Memory.open(options), failsWith('invalid-argument'), JSON.stringify(options));
@@ -137,6 +137,8 @@ testIn('model absent, and one that is none', async (directory) => {
     [join(directory, 'absent.fmpack'), 'model-missing'],
     [new Uint8Array(1000), 'model-invalid'],
     [{ url: import.meta.url, sha256: '0'.repeat(64) }, 'model-invalid'],
+    [{ url: import.meta.url, bytes: 1, hash: '0'.repeat(64) }, 'model-invalid'],
+    [{ id: 'mine/1', onnx: new Uint8Array(8), vocabulary: new Uint8Array(8) }, 'invalid-argument'],
   ]) {
     const memory = await open(directory, { model });
     await assert.rejects(memory.ready, failsWith(code));

@@ -173,7 +173,7 @@ function fakeEmbedder() {
     encode: (texts, heads) => texts.map((text) => heads.map((head) => embedding(text, head))),
     free() {},
   };
-  const source = { glue: async () => ({ load: () => object, renew() {} }), pack: async () => (await arrived, new Uint8Array(1)) };
+  const source = { glue: async () => ({ renew() {} }), model: async () => (await arrived, object) };
   return { source, arrive, encoded, object };
 }
 
@@ -212,12 +212,12 @@ test('close ends the background work', async () => {
 });
 
 test('close while the model is on its way: ready rejects with closed', async () => {
-  const source = {
-    glue: async () => assert.fail('not reached in time'),
-    pack: (_progress, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
-  };
-  source.glue = () => new Promise(() => {});
-  const opened = await session({ embedder: { ...source, glue: async () => ({}) } });
+  const opened = await session({
+    embedder: {
+      glue: async () => ({}),
+      model: (_intakes, _progress, signal) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+    },
+  });
   await new Promise((resolve) => setTimeout(resolve, 5));
   await opened.close();
   await assert.rejects(opened.ready, failsWith('closed'));

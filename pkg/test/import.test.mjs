@@ -16,13 +16,13 @@ const BROWSER_GLOBALS = [
 ];
 
 test('importing any entry touches no global, starts nothing and reads nothing', () => {
-  for (const entry of ['browser.js', 'index.js', 'node.js']) {
+  for (const entry of ['browser.js', 'index.js', 'node.js', 'onnx.js', 'onnx-node.js']) {
     const program = `
       for (const name of ${JSON.stringify(BROWSER_GLOBALS)}) {
         Object.defineProperty(globalThis, name, { configurable: true, get() { throw new Error(name + ' was touched'); } });
       }
-      const { Memory, ForemindError, ERROR_CODES } = await import(${JSON.stringify(new URL(`../dist/${entry}`, import.meta.url).href)});
-      if (typeof Memory.open !== 'function' || typeof ForemindError !== 'function' || ERROR_CODES.length < 20) process.exit(1);
+      const { Embedder, Memory, ForemindError, ERROR_CODES } = await import(${JSON.stringify(new URL(`../dist/${entry}`, import.meta.url).href)});
+      if (typeof Memory.open !== 'function' || typeof Embedder.open !== 'function' || typeof ForemindError !== 'function' || ERROR_CODES.length < 20) process.exit(1);
       process.stdout.write(process.getActiveResourcesInfo().filter((kind) => !/^(Pipe|TTY|FS|Tick|Immediate|CloseReq)/.test(kind)).join());
     `;
     const run = spawnSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' });
@@ -42,29 +42,41 @@ test('the browser entry says what is missing where there is no browser, instead 
   assert.equal(execFileSync(process.execPath, ['--input-type=module', '-e', program], { encoding: 'utf8' }), 'unsupported host');
 });
 
-test('the browser entry reaches no node module', async () => {
+/** All scripts that are reached from `entries`; each import is relative, or the model's package. */
+async function reached(...entries) {
   const seen = new Set();
-  const queue = ['browser.js', 'rpc/worker.js'];
+  const queue = entries;
   while (queue.length > 0) {
     const file = queue.pop();
     if (seen.has(file)) continue;
     seen.add(file);
     const source = await readFile(join(dist, file), 'utf8');
     for (const [, specifier] of source.matchAll(/(?:from\s+|import\s*\(\s*)'([^']+)'/g)) {
+      if (specifier === 'foremind-minilm-l6-v2') continue;
       assert.ok(specifier.startsWith('.'), `${file} imports ${specifier}`);
       queue.push(join(file, '..', specifier));
     }
   }
-  assert.ok(seen.size > 10);
+  return [...seen];
+}
+
+test('the browser entries reach no node module, and only the ONNX entry reaches the module that runs ONNX files', async () => {
+  const plain = await reached('browser.js', 'rpc/worker.js', 'rpc/encoder-worker.js');
+  assert.ok(plain.length > 10);
+  assert.deepEqual(plain.filter((file) => file.includes('onnx')), []);
+  const onnx = await reached('onnx.js', 'rpc/onnx-worker.js', 'rpc/onnx-encoder-worker.js');
+  assert.ok(onnx.includes('foremind_onnx.js') && !onnx.includes('foremind_embed.js'));
 });
 
 testIn('packed and installed: the files that it needs, node resolves it, the types hold', async (directory) => {
   const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: here, encoding: 'utf8' }));
   const packed = files.map(({ path }) => path);
-  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/model-manifest.js', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
+  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/onnx.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/foremind_embed_bg.wasm', 'dist/foremind_embed_relaxed_bg.wasm', 'dist/foremind_onnx_bg.wasm', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
     assert.ok(packed.includes(wanted), wanted);
   }
   assert.deepEqual(packed.filter((path) => !/^(dist\/|package\.json$|README\.md$|LICENSE|NOTICE)/.test(path)), []);
+
+  assert.deepEqual(packed.filter((path) => path.endsWith('.fmpack')), [], 'the model has a package of its own');
 
   const consumer = join(directory, 'consumer');
   await mkdir(consumer);
@@ -81,6 +93,15 @@ testIn('packed and installed: the files that it needs, node resolves it, the typ
      await memory.close();`,
   );
   assert.match(execFileSync(process.execPath, ['story.mjs'], { cwd: consumer, encoding: 'utf8' }), /^<memory>[^]*tree nuts[^]*<\/memory>\n?$/);
+
+  // Without the model's package the memory says so; with it, it is found by its name.
+  const open = "const { Memory } = await import('foremind'); const memory = await Memory.open({ name: 'bea', key: new Uint8Array(32), directory: 'data' });";
+  const asked = () => execFileSync(process.execPath, ['--input-type=module', '-e', `${open} console.log(await memory.ready.then(({ modelId }) => modelId, ({ code }) => code))`], { cwd: consumer, encoding: 'utf8' });
+  assert.equal(asked(), 'model-missing\n');
+  const [model] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: join(here, '../pkg-model'), encoding: 'utf8' }));
+  assert.deepEqual(model.files.map(({ path }) => path).sort(), ['LICENSE-APACHE', 'NOTICE', 'README.md', 'index.d.ts', 'index.js', 'minilm-l6-v2.fmpack', 'package.json', 'pin.js']);
+  execFileSync('npm', ['install', '--offline', '--no-audit', '--no-fund', join(directory, model.filename)], { cwd: consumer, stdio: 'pipe' });
+  assert.match(asked(), /^all-minilm-l6-v2\/int8/);
 
   await writeFile(join(consumer, 'types.mts'), await readFile(new URL('./types.mts', import.meta.url), 'utf8'));
   for (const [module, moduleResolution] of [['NodeNext', 'NodeNext'], ['ESNext', 'Bundler']]) {

@@ -1,5 +1,5 @@
 // Checked by tsc against the installed package, never run.
-import { ERROR_CODES, ForemindError, Memory, type ErrorCode, type Fault, type MemoryRecord, type Prompt } from 'foremind';
+import { Embedder, ERROR_CODES, ForemindError, Memory, similarity, type Embedding, type ErrorCode, type Fault, type MemoryRecord, type Prompt } from 'foremind';
 
 const memory: Memory = await Memory.open({ name: 'ada', key: new Uint8Array(32), model: { url: '/model', sha256: '0'.repeat(64) } });
 const me = { user: 'ada' };
@@ -10,10 +10,15 @@ const prompt: Prompt = await memory.recall(me, 'query', { budgetTokens: 512 });
 const grade: 'modifier' | 'circumstance' | 'informer' | undefined = prompt.profile[0]?.record.route.grade;
 await memory.forget(me, { id: record?.id ?? '' });
 await memory.forget(me, 'scope');
-memory.on('progress', ({ phase, loaded, total }) => [phase satisfies 'model' | 'backfill', loaded + total]);
+memory.on('progress', ({ phase, loaded, total }) => [phase satisfies 'model' | 'backfill' | 'encode', loaded + total]);
 memory.on('changed', ({ by }) => by satisfies 'self' | 'other');
 const durability: 'persistent' | 'best-effort' | 'volatile' = memory.durability;
 const { modelId } = await memory.ready;
+
+const embedder: Embedder = await Embedder.open({ model: { url: '/model', bytes: 1, hash: '0'.repeat(64) } });
+const [a, b]: Embedding[] = await embedder.encode(['one', 'two'], { onProgress: ({ loaded }) => loaded.toFixed() });
+if (a && b) similarity(a, b).toFixed();
+await Memory.open({ name: 'ada', model: { id: 'mine/1', onnx: '/m.onnx', vocabulary: '/vocab.txt' } });
 
 try {
   await memory.close();

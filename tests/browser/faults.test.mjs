@@ -221,7 +221,7 @@ for (const kind of browsers) {
               model,
               fact,
             );
-          const there = new URL(`package/${modelFile}`, url).href;
+          const there = new URL(`model/${modelFile}`, url).href;
           for (const [name, model, code] of [
             ['pinned', { url: there, sha256: '0'.repeat(64) }, 'model-invalid'],
             ['no-model-at-all', new URL('package/browser.js', url).href, 'model-invalid'],

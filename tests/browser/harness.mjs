@@ -22,6 +22,7 @@ export const patience = { timeout: 120_000, polling: 200 };
 
 export const builtPage = process.env.FOREMIND_PAGE ?? join(root, 'www/dist');
 export const builtPackage = join(root, 'pkg/dist');
+export const builtModel = join(root, 'pkg-model');
 export const modelFile = 'minilm-l6-v2.fmpack';
 
 const chromium = {
@@ -88,14 +89,15 @@ export async function withProfile(use) {
 }
 
 /**
- * Serves the built page at `/`, the built package at `/package/`, the test page at `/kit/` and the suite for stores at
- * `/stores/`. `requests` holds every request since the start, `violations` every report of the content security policy.
+ * Serves the built page at `/`, the built package at `/package/`, the model's at `/model/`, the test page at `/kit/` and
+ * the suite for stores at `/stores/`. `requests` holds every request since the start, `violations` every report of the
+ * content security policy.
  */
 export async function withServer(use, { port = 0 } = {}) {
   const requests = [];
   const violations = [];
   const server = await serve({
-    mounts: { '/': builtPage, '/package/': builtPackage, '/kit/': join(root, 'tests/browser/pages'), '/stores/': join(root, 'tests/stores') },
+    mounts: { '/': builtPage, '/package/': builtPackage, '/model/': builtModel, '/kit/': join(root, 'tests/browser/pages'), '/stores/': join(root, 'tests/stores') },
     port,
     reportUri: '/violations',
     onRequest(request) {

@@ -248,7 +248,7 @@ for (const kind of browsers) {
         withBrowser(kind, async ({ browser }) => {
           const page = await openKit(browser, url);
           const recalled = await page.evaluate(async (told, asked) => {
-            const memory = await kit.Memory.open({ name: 'unbundled' });
+            const memory = await kit.Memory.open({ name: 'unbundled', model: kit.model });
             const { modelId } = await memory.ready;
             await memory.remember({ user: 'ada' }, told);
             const { prompt, lexicalOnly } = await memory.recall({ user: 'ada' }, asked);

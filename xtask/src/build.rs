@@ -338,13 +338,11 @@ fn optimise(workspace: &Workspace, profile: Profile, path: &Path) -> Result<(), 
 fn npm_package(workspace: &Workspace) -> Result<(), Error> {
     setup::npm_packages(workspace, "pkg")?;
     let dist = workspace.path(DIST);
-    // The script writes down the hashes of the modules and of the model, so they are inputs too.
     let mut inputs = sources(&workspace.path("pkg"))?;
     for module in &WEB_MODULES {
         inputs.push(dist.join(module.wasm()));
         inputs.extend(module.glue_files().map(|name| dist.join(name)));
     }
-    inputs.push(dist.join(model::PACK));
     let stamp = Stamp::new(workspace.path("target/wasm/npm-package")).files(&inputs)?;
     if stamp.is_fresh() && dist.join("index.js").is_file() {
         return Ok(());
@@ -364,7 +362,8 @@ pub(crate) fn page(workspace: &Workspace) -> Result<(), Error> {
     setup::npm_packages(workspace, "www")?;
     let stamp = Stamp::new(workspace.path("target/wasm/page"))
         .files(&sources(&workspace.path("www"))?)?
-        .files(&files_below(&workspace.path(DIST))?)?;
+        .files(&files_below(&workspace.path(DIST))?)?
+        .files(&sources(&workspace.path(model::MODEL_PACKAGE))?)?;
     if stamp.is_fresh() && workspace.path("www/dist/index.html").is_file() {
         return Ok(());
     }

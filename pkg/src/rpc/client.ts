@@ -16,9 +16,6 @@ export interface WorkerLike {
 
 export type Spawn = () => WorkerLike;
 
-/** Written so that bundlers find the worker's script. */
-export const spawnModuleWorker: Spawn = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
-
 /** Frees the page when the worker does not come to an end by itself. */
 const CLOSE_WAIT_MS = 5_000;
 
@@ -57,7 +54,7 @@ export class WorkerBackend implements Backend {
     this.ready.catch(() => {});
   }
 
-  static async open(options: BrowserOptions, signal: AbortSignal | undefined, spawn: Spawn = spawnModuleWorker): Promise<WorkerBackend> {
+  static async open(options: BrowserOptions, signal: AbortSignal | undefined, spawn: Spawn): Promise<WorkerBackend> {
     const backend = new WorkerBackend(options, spawn);
     backend.#worker = backend.#start(false, signal);
     await backend.#worker;
@@ -179,7 +176,7 @@ export class WorkerBackend implements Backend {
   }
 }
 
-function notStarted(): ForemindError {
+export function notStarted(): ForemindError {
   return new ForemindError(
     'unsupported',
     "the worker script could not be started; the package's scripts must be served from the page's origin and allowed by its policy (worker-src 'self')",

@@ -1,5 +1,6 @@
 // Gives tests the package as it is shipped, without a bundler.
 import * as foremind from '/package/browser.js';
+import { model } from '/model/index.js';
 import { IndexedDbStore } from '/package/stores/indexeddb.js';
 import { cases } from '/stores/conformance.mjs';
 
@@ -72,6 +73,7 @@ function remove(database) {
   });
 }
 
+globalThis.kit = { ...foremind, model, outcome, databases, alter, remove };
 /** The store itself, without a memory on it. */
 const openStore = (name) => IndexedDbStore.open(name);
 
