@@ -10,7 +10,8 @@ usage: cargo xtask <command>
   build [--profile release|ci]    pkg/dist and target/components
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
-  bench size|open [--json]        measure";
+  bench size|open [--json]        measure
+  bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew";
 
 /// One parsed command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,13 @@ pub(crate) enum Command {
     BenchSize {
         /// One JSON object as the last line.
         json: bool,
+    },
+    /// The embedder against others.
+    BenchEmbed {
+        /// One JSON object as the last line.
+        json: bool,
+        /// Draw the README's chart anew.
+        chart: bool,
     },
     /// Time from process start to first lexical recall.
     BenchOpen {
@@ -133,15 +141,24 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             json: flags(command, rest, &["--json"])?,
         }),
         "bench" => match rest.split_first() {
-            None => Err(Error::Usage("bench: name a suite: size, open".to_owned())),
+            None => Err(Error::Usage(
+                "bench: name a suite: size, open, embed".to_owned(),
+            )),
             Some((&"size", rest)) => Ok(Command::BenchSize {
                 json: flags("bench size", rest, &["--json"])?,
             }),
             Some((&"open", rest)) => Ok(Command::BenchOpen {
                 json: flags("bench open", rest, &["--json"])?,
             }),
+            Some((&"embed", rest)) => {
+                flags("bench embed", rest, &["--json", "--chart"])?;
+                Ok(Command::BenchEmbed {
+                    json: rest.contains(&"--json"),
+                    chart: rest.contains(&"--chart"),
+                })
+            }
             Some((unknown, _)) => Err(Error::Usage(format!(
-                "bench: unknown suite `{unknown}`; there are size, open"
+                "bench: unknown suite `{unknown}`; there are size, open, embed"
             ))),
         },
         unknown => Err(Error::Usage(format!(
@@ -150,7 +167,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
     }
 }
 
-/// Whether the one flag that `allowed` may hold was given; anything else is an error.
+/// Whether a flag of `allowed` was given; anything else is an error.
 fn flags(command: &str, rest: &[&str], allowed: &[&str]) -> Result<bool, Error> {
     match rest.iter().find(|argument| !allowed.contains(argument)) {
         Some(unknown) => Err(unknown_argument(command, unknown)),
@@ -186,6 +203,13 @@ mod tests {
             ("imports --json", Command::Imports { json: true }),
             ("bench size --json", Command::BenchSize { json: true }),
             ("bench open --json", Command::BenchOpen { json: true }),
+            (
+                "bench embed --chart",
+                Command::BenchEmbed {
+                    json: false,
+                    chart: true,
+                },
+            ),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");
         }
@@ -207,6 +231,7 @@ mod tests {
             ("bench", "size"),
             ("bench speed", "speed"),
             ("bench size --yaml", "--yaml"),
+            ("bench embed --json --fast", "--fast"),
         ] {
             let error = parsed(line).unwrap_err();
             let text = error.to_string();

@@ -1,4 +1,4 @@
-//! Measures: sizes of what ships, time to the first recall.
+//! Measures: sizes of what ships, time to the first recall, the embedder against others.
 
 use std::fs;
 use std::io::Write;
@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use crate::args::Profile;
 use crate::build::{self, DIST};
 use crate::error::Error;
-use crate::files::{Workspace, files_below, read, sha256, write};
+use crate::files::{Stamp, Workspace, files_below, read, sha256, write};
 use crate::model;
-use crate::process::{output, say};
+use crate::process::{output, run, say};
 use crate::setup;
 
 /// Highest quality and the window that browsers accept.
@@ -40,7 +40,7 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
         "embed_onnx": sizes(workspace, &[dist.join("foremind_onnx_bg.wasm")])?,
         "data": Value::Null,
         "router": Value::Null,
-        "model": sizes(workspace, &[dist.join(model::PACK)])?,
+        "model": sizes(workspace, &[workspace.path(model::MODEL_PACKAGE).join(model::PACK)])?,
         "js": sizes(workspace, &scripts)?,
     });
     if json {
@@ -144,13 +144,77 @@ pub(crate) fn open(workspace: &Workspace, json: bool) -> Result<(), Error> {
     let mut command = Command::new("node");
     command
         .arg("benches/open.mjs")
-        .env("FOREMIND_CHROMIUM", browsers.chromium)
-        .current_dir(workspace.root());
-    let printed = output(&mut command)?;
+        .env("FOREMIND_CHROMIUM", browsers.chromium);
+    print_figures(workspace, "benches/open.mjs", &mut command, json)
+}
+
+/// Where the README finds its chart, below the root.
+const CHART: &str = "docs/embed.svg";
+/// The Python environment of [`baselines`], below the root.
+const PYTHON: &str = "target/tools/python";
+
+/// `bench embed`: foremind's embedder against onnxruntime-web and tract, in node and in Chromium.
+///
+/// # Errors
+/// Those of the build, of the Python step and of the script.
+pub(crate) fn embed(workspace: &Workspace, json: bool, chart: bool) -> Result<(), Error> {
+    build::everything(workspace, Profile::Release)?;
+    setup::npm_packages(workspace, "tests")?;
+    baselines(workspace)?;
+    let browsers = setup::browsers()?;
+    let mut command = Command::new("node");
+    command
+        .arg("benches/embed.mjs")
+        .env("FOREMIND_CHROMIUM", browsers.chromium);
+    if chart {
+        command.args(["--chart", CHART]);
+    }
+    print_figures(workspace, "benches/embed.mjs", &mut command, json)
+}
+
+/// Makes the model files that others are measured on: see `tools/onnx_baselines.py`.
+fn baselines(workspace: &Workspace) -> Result<(), Error> {
+    let (script, requirements) = (
+        workspace.path("tools/onnx_baselines.py"),
+        workspace.path("tools/onnx-requirements.txt"),
+    );
+    let stamp = Stamp::new(workspace.path("target/tools/baselines")).files(&[
+        script.clone(),
+        requirements.clone(),
+        workspace.path("target/model/model.onnx"),
+        workspace.path("target/model/model.safetensors"),
+    ])?;
+    let made = ["minilm-f32.onnx", "minilm-dynamic-int8.onnx"]
+        .iter()
+        .all(|name| workspace.path("target/model").join(name).is_file());
+    if stamp.is_fresh() && made {
+        return Ok(());
+    }
+    say!("making the model files that others are measured on, with Python");
+    let python = workspace.path(PYTHON);
+    run(Command::new("python3").args(["-m", "venv"]).arg(&python))?;
+    let program = python.join("bin/python");
+    run(Command::new(&program)
+        .args(["-m", "pip", "install", "--quiet", "--requirement"])
+        .arg(&requirements))?;
+    run(Command::new(&program)
+        .arg(&script)
+        .arg(workspace.path("target/model")))?;
+    stamp.set()
+}
+
+/// Runs a measuring script and prints the JSON object that it ends with.
+fn print_figures(
+    workspace: &Workspace,
+    script: &str,
+    command: &mut Command,
+    json: bool,
+) -> Result<(), Error> {
+    let printed = output(command.current_dir(workspace.root()))?;
     let last = printed.trim_end().rsplit('\n').next().unwrap_or_default();
     let figures: Value = serde_json::from_str(last).map_err(|error| {
         Error::Artefact(format!(
-            "benches/open.mjs did not end with one JSON object: {error}"
+            "{script} did not end with one JSON object: {error}"
         ))
     })?;
     if json {

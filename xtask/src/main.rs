@@ -48,6 +48,7 @@ fn run(command: Command) -> Result<(), Error> {
         Command::Model => model::ensure(&workspace).map(|_| ()),
         Command::Imports { json } => imports::run(&workspace, json),
         Command::BenchSize { json } => bench::size(&workspace, json),
+        Command::BenchEmbed { json, chart } => bench::embed(&workspace, json, chart),
         Command::BenchOpen { json } => bench::open(&workspace, json),
     }
 }
