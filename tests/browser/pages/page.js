@@ -73,7 +73,6 @@ function remove(database) {
   });
 }
 
-globalThis.kit = { ...foremind, model, outcome, databases, alter, remove };
 /** The store itself, without a memory on it. */
 const openStore = (name) => IndexedDbStore.open(name);
 
@@ -96,4 +95,4 @@ async function runCase(wanted) {
   }
 }
 
-globalThis.kit = { ...foremind, outcome, databases, alter, remove, asked, openStore, runCase };
+globalThis.kit = { ...foremind, model, outcome, databases, alter, remove, asked, openStore, runCase };
