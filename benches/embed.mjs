@@ -26,6 +26,11 @@ const round = (value, digits = 3) => Number(value.toFixed(digits));
 const median = (values) => percentile(values, 0.5);
 const middle90 = (values) => [round(percentile(values, 0.05)), round(percentile(values, 0.95))];
 
+/** Progress, with what is known: the whole takes minutes, and a stop on the way should not lose what was measured. */
+const known = (what, value) => {
+  console.error(`embed: ${what} ${JSON.stringify(value)}`);
+  return value;
+};
 const hosts = { chromium: await inChromium(), node: await inNode() };
 const memory = await inNodeProcess('memory', 'simd', MEMORY_TEXTS);
 const peerMemory = await inNodeProcess('memory', 'ort', PEER_MEMORY_TEXTS);
@@ -102,14 +107,15 @@ async function readiness(contestants, measure) {
       result[`ratio_${name}_90`] = middle90(ratios);
     }
   }
-  return result;
+  return known('ready', result);
 }
 
 async function inNode() {
   const relaxed = (await run(process.execPath, ['-e', `import('${root}pkg/dist/simd.js').then(({ hasRelaxedSimd }) => console.log(hasRelaxedSimd()))`])).stdout.trim() === 'true';
   console.error('embed: node, ready');
   const ready = await readiness(['simd', ...(relaxed ? ['relaxed'] : []), 'ort', 'tract'], (name) => inNodeProcess('ready', name));
-  return { version: process.version, times: summary(await inNodeProcess('times')), ready, share: shareOf(await inNodeProcess('share')) };
+  const times = known('node, times', summary(await inNodeProcess('times')));
+  return { version: process.version, times, ready, share: known('node, share', shareOf(await inNodeProcess('share'))) };
 }
 
 async function inNodeProcess(...work) {
@@ -145,9 +151,10 @@ async function inChromium() {
   try {
     console.error('embed: Chromium, ready');
     const ready = await readiness(['simd', 'relaxed', 'ort'], async (name) => (await inFreshBrowser(`works.ready('${name}')`))[0]);
-    const [times, version] = await inFreshBrowser('works.times()');
-    const [share] = await inFreshBrowser('works.share()');
-    return { version, times: summary(times), ready, share: shareOf(share) };
+    const [rounds, version] = await inFreshBrowser('works.times()');
+    const times = known('Chromium, times', summary(rounds));
+    const [pairs] = await inFreshBrowser('works.share()');
+    return { version, times, ready, share: known('Chromium, share', shareOf(pairs)) };
   } finally {
     server.close();
     await rm(folder, { recursive: true, force: true, maxRetries: 5 });
@@ -185,7 +192,7 @@ function serve() {
     try {
       if (pathname === '/page') {
         response.setHeader('Content-Type', 'text/html');
-        response.end('<!doctype html><title>embed</title><script type="module" src="/bench/embed-page.mjs"></script>');
+        response.end('<!doctype html><title>embed</title><link rel="icon" href="data:,"><script type="module" src="/bench/embed-page.mjs"></script>');
         return;
       }
       const [prefix, folder] = Object.entries(folders).find(([each]) => pathname.startsWith(each));

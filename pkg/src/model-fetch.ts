@@ -66,6 +66,20 @@ function cacheKey({ url, hash, sha256 }: ModelLocation): string {
   return key.href;
 }
 
+/** The name of the entry that says that the one under `key` is whole. Browsers differ in whether an entry whose body is
+ * still being written, or whose writer died, can be seen. */
+function wholeKey(key: string): string {
+  const whole = new URL(key);
+  whole.searchParams.append('foremind-whole', '');
+  return whole.href;
+}
+
+async function remove(cache: Cache, key: string): Promise<void> {
+  // The mark first: without it the other entry is nothing.
+  await cache.delete(wholeKey(key)).catch(() => {});
+  await cache.delete(key).catch(() => {});
+}
+
 async function fromCache(location: ModelLocation, intakes: Intakes, signal: AbortSignal): Promise<EmbedderObject | undefined> {
   const kept = await lookUp(location);
   if (!kept) return undefined;
@@ -78,7 +92,7 @@ async function fromCache(location: ModelLocation, intakes: Intakes, signal: Abor
     if (signal.aborted) throw aborted();
     // A trap says nothing about the file. Everything else does: it is thrown away and fetched again.
     if (!isPlainError(error) || error.code === 'unsupported') throw error;
-    await kept.cache.delete(cacheKey(location)).catch(() => {});
+    await remove(kept.cache, cacheKey(location));
     return undefined;
   }
 }
@@ -86,7 +100,9 @@ async function fromCache(location: ModelLocation, intakes: Intakes, signal: Abor
 async function lookUp(location: ModelLocation): Promise<{ cache: Cache; response: Response } | undefined> {
   try {
     const cache = await caches.open(CACHE);
-    const response = await cache.match(cacheKey(location));
+    const key = cacheKey(location);
+    if (!(await cache.match(wholeKey(key)))) return undefined;
+    const response = await cache.match(key);
     return response && { cache, response };
   } catch {
     // No Cache API here (insecure context, private mode): the model is fetched, the browser's HTTP cache helps.
@@ -112,8 +128,8 @@ async function download(location: ModelLocation, intakes: Intakes, onProgress: O
     await copy?.keep();
     return embedder;
   } catch (error) {
-    copy?.discard();
     taking.drop();
+    await copy?.discard();
     if (signal.aborted) throw aborted();
     throw error;
   }
@@ -157,7 +173,7 @@ class Taking {
   }
 }
 
-/** A copy that grows in the cache beside the download, and is there only after `keep`. */
+/** A copy that grows in the cache beside the download, and counts only after `keep`. */
 class CacheCopy {
   readonly #cache: Cache;
   readonly #key: string;
@@ -208,19 +224,23 @@ class CacheCopy {
     try {
       this.#controller.close();
       await this.#put;
+      const mark = wholeKey(this.#key);
+      await this.#cache.put(mark, new Response());
       // Earlier versions of the same file are of no more use.
       const path = new URL(this.#key).pathname;
       for (const request of await this.#cache.keys()) {
-        if (request.url !== this.#key && new URL(request.url).pathname === path) await this.#cache.delete(request);
+        if (![this.#key, mark].includes(request.url) && new URL(request.url).pathname === path) await this.#cache.delete(request);
       }
     } catch {
       // As in the constructor.
     }
   }
 
-  discard(): void {
+  async discard(): Promise<void> {
     if (!this.#dead) this.#controller.error(new Error('the download was not finished'));
     this.#die();
+    await this.#put.catch(() => {});
+    await remove(this.#cache, this.#key);
   }
 
   #die(): void {

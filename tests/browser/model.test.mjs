@@ -17,11 +17,12 @@ const embedOnce = (page) =>
     return vector.modelId;
   });
 
-/** Lengths of the cached models. */
+/** Lengths of the cached models that are marked as whole. */
 const cached = (page) =>
   page.evaluate(async () => {
     const cache = await caches.open('foremind-models');
-    const responses = await cache.matchAll();
+    const marks = (await cache.keys()).map(({ url }) => url).filter((url) => url.endsWith('&foremind-whole='));
+    const responses = await Promise.all(marks.map((url) => cache.match(url.replace('&foremind-whole=', ''))));
     return Promise.all(responses.map(async (response) => (await response.arrayBuffer()).byteLength));
   });
 
@@ -58,7 +59,7 @@ for (const kind of browsers) {
           for (const at of [40, 9_000_000]) {
             await page.evaluate(async (position) => {
               const cache = await caches.open('foremind-models');
-              const [request] = await cache.keys();
+              const request = (await cache.keys()).find(({ url }) => !url.endsWith('&foremind-whole='));
               const bytes = new Uint8Array(await (await cache.match(request)).arrayBuffer());
               bytes[position] ^= 1;
               await cache.put(request, new Response(bytes));
