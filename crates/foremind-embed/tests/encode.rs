@@ -3,7 +3,9 @@
 
 mod common;
 
-use common::{COLUMNS, VOCABULARY, onnx, quantised_onnx, row, row_scale, tiny_pack};
+use common::{
+    COLUMNS, VOCABULARY, onnx, onnx_of_unknown_operator, quantised_onnx, row, row_scale, tiny_pack,
+};
 use foremind_embed::{EMBEDDING_HEAD, EmbedError, Embedder, pack};
 use foremind_types::{ErrorCode, HeadId};
 
@@ -159,6 +161,7 @@ fn weights_that_are_no_sentence_encoder_are_refused() {
             with(&onnx(8, &inputs, "GatherElements")),
             "gathered by input_ids",
         ),
+        (with(&onnx_of_unknown_operator(8)), "NoSuchOperator"),
     ] {
         assert_eq!(error.code(), ErrorCode::ModelInvalid);
         assert!(error.to_string().contains(part), "{error}");

@@ -68,6 +68,25 @@ pub fn onnx(rows: usize, inputs: &[&str], operator: &str) -> Vec<u8> {
     )
 }
 
+/// A graph that gathers rows and then needs an operator that no runtime has.
+pub fn onnx_of_unknown_operator(rows: usize) -> Vec<u8> {
+    let mut table = Vec::new();
+    for dimension in [rows, COLUMNS] {
+        varint_field(&mut table, 1, dimension);
+    }
+    varint_field(&mut table, 2, 1);
+    bytes_field(&mut table, 8, b"table");
+    bytes_field(&mut table, 9, &vec![0; rows * COLUMNS * 4]);
+    model(
+        &[
+            node(&["table", "input_ids"], "rows", "Gather"),
+            node(&["rows"], "hidden", "NoSuchOperator"),
+        ],
+        &[table],
+        &["input_ids", "attention_mask", "token_type_ids"],
+    )
+}
+
 /// The same hidden states to within rounding from 8-bit rows with a scale for each, as the shipped weights
 /// have them: Cast, Mul, Gather.
 pub fn quantised_onnx(rows: usize) -> Vec<u8> {

@@ -104,17 +104,24 @@ impl Reference {
 }
 
 fn linear(rows: &[f32], [weight, bias]: &[Vec<f32>; 2]) -> Vec<f32> {
-    let inputs = weight.len() / bias.len();
-    let mut output = Vec::with_capacity(rows.len() / inputs * bias.len());
-    for row in rows.chunks_exact(inputs) {
-        for (weight, bias) in weight.chunks_exact(inputs).zip(bias) {
-            let mut sums = [0.0_f32; 8];
-            for (x, w) in row.as_chunks::<8>().0.iter().zip(weight.as_chunks::<8>().0) {
-                for lane in 0..8 {
-                    sums[lane] += x[lane] * w[lane];
+    // Four rows at a time: a row of weights is then read once for them.
+    const ROWS: usize = 4;
+    let (inputs, outputs) = (weight.len() / bias.len(), bias.len());
+    let mut output = vec![0.0; rows.len() / inputs * outputs];
+    let tiles = output.chunks_mut(ROWS * outputs);
+    for (rows, output) in rows.chunks(ROWS * inputs).zip(tiles) {
+        for (column, (weight, bias)) in weight.chunks_exact(inputs).zip(bias).enumerate() {
+            let mut sums = [[0.0_f32; 8]; ROWS];
+            for (row, sums) in rows.chunks_exact(inputs).zip(&mut sums) {
+                for (x, w) in row.as_chunks::<8>().0.iter().zip(weight.as_chunks::<8>().0) {
+                    for lane in 0..8 {
+                        sums[lane] += x[lane] * w[lane];
+                    }
                 }
             }
-            output.push(sums.iter().sum::<f32>() + bias);
+            for (row, sums) in output.chunks_exact_mut(outputs).zip(&sums) {
+                row[column] = sums.iter().sum::<f32>() + bias;
+            }
         }
     }
     output
