@@ -11,10 +11,12 @@ usage: cargo xtask <command>
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
   bench size|open [--json]        measure
-  bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew";
+  bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
+  eval routing|inmind|indirect [...]  measure on labelled rows: --rows F | --tasks F, --background F,
+                                  --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json";
 
 /// One parsed command line.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Print [`USAGE`].
     Usage,
@@ -46,6 +48,8 @@ pub(crate) enum Command {
         /// Draw the README's chart anew.
         chart: bool,
     },
+    /// The benchmark runner, which reads its own arguments.
+    Eval(Vec<String>),
     /// Time from process start to first lexical recall.
     BenchOpen {
         /// One JSON object as the last line.
@@ -137,6 +141,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             flags(command, rest, &[])?;
             Ok(Command::Model)
         }
+        "eval" => Ok(Command::Eval(arguments[1..].to_vec())),
         "imports" => Ok(Command::Imports {
             json: flags(command, rest, &["--json"])?,
         }),
@@ -162,7 +167,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             ))),
         },
         unknown => Err(Error::Usage(format!(
-            "unknown command `{unknown}`; there are demo, test, build, model, imports, bench"
+            "unknown command `{unknown}`; there are demo, test, build, model, imports, bench, eval"
         ))),
     }
 }
@@ -209,6 +214,10 @@ mod tests {
                     json: false,
                     chart: true,
                 },
+            ),
+            (
+                "eval routing --rows f",
+                Command::Eval(["routing", "--rows", "f"].map(str::to_owned).to_vec()),
             ),
         ] {
             assert_eq!(parsed(line).unwrap(), command, "{line}");

@@ -12,6 +12,7 @@ mod build;
 mod checkpoint;
 mod demo;
 mod error;
+mod eval;
 mod files;
 mod imports;
 mod model;
@@ -27,7 +28,7 @@ use files::Workspace;
 
 fn main() -> ExitCode {
     match args::parse(std::env::args().skip(1)).and_then(run) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(code) => code,
         Err(error) => {
             eprintln!("xtask: {error}");
             ExitCode::from(error.exit_code())
@@ -35,9 +36,13 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(command: Command) -> Result<(), Error> {
+fn run(command: Command) -> Result<ExitCode, Error> {
+    if let Command::Eval(arguments) = &command {
+        return eval::run(arguments);
+    }
     let workspace = Workspace::locate()?;
     match command {
+        Command::Eval(_) => Ok(()),
         Command::Usage => {
             println!("{}", args::USAGE);
             Ok(())
@@ -51,4 +56,5 @@ fn run(command: Command) -> Result<(), Error> {
         Command::BenchEmbed { json, chart } => bench::embed(&workspace, json, chart),
         Command::BenchOpen { json } => bench::open(&workspace, json),
     }
+    .map(|()| ExitCode::SUCCESS)
 }

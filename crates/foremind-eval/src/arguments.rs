@@ -1,0 +1,158 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use crate::input::Problem;
+
+/// What is measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Suite {
+    /// Labelled statements.
+    Routing,
+    /// The tasks of InMind: a fact, and a question that it bears on.
+    InMind,
+    /// Our own tasks of the same kind.
+    Indirect,
+}
+
+/// One parsed command line.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Arguments {
+    pub(crate) suite: Suite,
+    /// `--rows` of routing and indirect, `--tasks` of inmind.
+    pub(crate) rows: PathBuf,
+    pub(crate) background: Option<PathBuf>,
+    pub(crate) background_labels: Option<PathBuf>,
+    /// All facts in one memory, instead of a copy of the memory for each.
+    pub(crate) pool: bool,
+    /// Only what was decided when the fact was written: the profile, without what a query adds to it.
+    pub(crate) no_join: bool,
+    pub(crate) budget_tokens: u32,
+    pub(crate) explain: bool,
+    pub(crate) json: bool,
+}
+
+impl Arguments {
+    /// Reads the arguments after the program's name.
+    ///
+    /// # Errors
+    /// [`Problem::Usage`] naming what is unknown or missing.
+    pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Self, Problem> {
+        let mut arguments = arguments.into_iter();
+        let suite = match arguments.next().as_deref() {
+            Some("routing") => Suite::Routing,
+            Some("inmind") => Suite::InMind,
+            Some("indirect") => Suite::Indirect,
+            Some(unknown) => {
+                return Err(Problem::Usage(format!(
+                    "unknown suite `{unknown}`; there are routing, inmind, indirect"
+                )));
+            }
+            None => {
+                return Err(Problem::Usage(
+                    "name a suite: routing, inmind, indirect".to_owned(),
+                ));
+            }
+        };
+        let mut rows = None;
+        let mut parsed = Self {
+            suite,
+            rows: PathBuf::new(),
+            background: None,
+            background_labels: None,
+            pool: false,
+            no_join: false,
+            budget_tokens: 512,
+            explain: false,
+            json: false,
+        };
+        let wanted = match suite {
+            Suite::InMind => "--tasks",
+            Suite::Routing | Suite::Indirect => "--rows",
+        };
+        while let Some(flag) = arguments.next() {
+            let traced = suite != Suite::Routing;
+            let mut value = || {
+                arguments
+                    .next()
+                    .ok_or_else(|| Problem::Usage(format!("{flag} needs a value")))
+            };
+            match flag.as_str() {
+                "--json" => parsed.json = true,
+                "--explain" => parsed.explain = true,
+                name if name == wanted => rows = Some(PathBuf::from(value()?)),
+                "--background" if traced => parsed.background = Some(value()?.into()),
+                "--background-labels" if traced => parsed.background_labels = Some(value()?.into()),
+                "--no-join" if traced => parsed.no_join = true,
+                "--mode" if traced => {
+                    parsed.pool = match value()?.as_str() {
+                        "trace" => false,
+                        "pool" => true,
+                        unknown => {
+                            return Err(Problem::Usage(format!(
+                                "unknown mode `{unknown}`; there are trace, pool"
+                            )));
+                        }
+                    }
+                }
+                "--budget-tokens" if traced => {
+                    let number = value()?;
+                    parsed.budget_tokens =
+                        number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
+                            Problem::Usage(format!("--budget-tokens: `{number}` is no number"))
+                        })?;
+                }
+                unknown => return Err(Problem::Usage(format!("unknown argument `{unknown}`"))),
+            }
+        }
+        parsed.rows = rows.ok_or_else(|| Problem::Usage(format!("{wanted} FILE is missing")))?;
+        if suite != Suite::Routing && parsed.background.is_none() {
+            return Err(Problem::Usage("--background FILE is missing".to_owned()));
+        }
+        Ok(parsed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<Arguments, Problem> {
+        Arguments::parse(line.split_whitespace().map(str::to_owned))
+    }
+
+    #[test]
+    fn documented_command_lines_are_understood() {
+        let routing = parsed("routing --rows r.jsonl --json").unwrap();
+        assert_eq!(
+            (routing.suite, routing.json),
+            (Suite::Routing, true),
+            "{routing:?}"
+        );
+        let inmind = parsed(
+            "inmind --tasks t --background b --background-labels l --mode pool --no-join --budget-tokens 300",
+        )
+        .unwrap();
+        assert!(inmind.pool && inmind.no_join && inmind.budget_tokens == 300);
+        assert_eq!(inmind.background_labels, Some("l".into()));
+        assert!(parsed("indirect --rows r --background b").is_ok());
+    }
+
+    #[test]
+    fn anything_else_names_the_culprit_and_ends_with_code_2() {
+        for (line, culprit) in [
+            ("", "suite"),
+            ("speed", "speed"),
+            ("routing", "--rows"),
+            ("routing --rows", "--rows"),
+            ("routing --rows r --background b", "--background"),
+            ("inmind --tasks t", "--background"),
+            ("inmind --tasks t --background b --mode x", "`x`"),
+            ("indirect --rows r --background b --budget-tokens 0", "`0`"),
+        ] {
+            let problem = parsed(line).unwrap_err();
+            assert_eq!(problem.exit_code(), 2, "{line}");
+            assert!(problem.to_string().contains(culprit), "{line}: {problem}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! One memory with its driver: no store, no embedder, a clock of its own.
+
+use foremind_engine::{Engine, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus};
+use foremind_types::{
+    Ambient, Change, EncodeFailure, Entry, Error, ErrorCode, Name, Record, Role, Scope, WriterId,
+};
+
+use crate::tasks::Turn;
+
+/// 2026-11-02 09:00 UTC: the first session.
+const FIRST_SESSION_MS: i64 = 1_793_610_000_000;
+/// The benchmark's sessions have no times. An hour between them lets facts of the moment live on for some.
+const SESSION_GAP_MS: i64 = 3_600_000;
+const TURN_GAP_MS: i64 = 60_000;
+
+/// An engine and the entries that made it.
+pub(crate) struct Memory {
+    engine: Engine,
+    pub(crate) entries: Vec<Entry>,
+    pub(crate) now_ms: i64,
+    scope: Scope,
+    writer: WriterId,
+    calls: u64,
+}
+
+impl Memory {
+    /// An empty one. Writers of entries that are put together must differ.
+    ///
+    /// # Errors
+    /// None in practice: the user's name is a constant.
+    pub(crate) fn new(writer: u64) -> Result<Self, Error> {
+        let user = Name::new("owner").map_err(refused)?;
+        Ok(Self {
+            engine: Engine::new(),
+            entries: Vec::new(),
+            now_ms: FIRST_SESSION_MS,
+            scope: Scope::user(user),
+            writer: WriterId(writer),
+            calls: 0,
+        })
+    }
+
+    /// Takes entries of another memory.
+    pub(crate) fn replay(&mut self, entries: &[Entry]) {
+        for entry in entries {
+            self.engine.apply(entry.clone());
+            self.now_ms = self.now_ms.max(entry.at_ms);
+        }
+        self.entries.extend_from_slice(entries);
+    }
+
+    /// Moves the clock to a session.
+    pub(crate) fn session(&mut self, index: i64) {
+        self.now_ms = self.now_ms.max(FIRST_SESSION_MS + index * SESSION_GAP_MS);
+    }
+
+    /// Ingests a user's turn; the records that it made or told again.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn ingest(&mut self, turn: &Turn) -> Result<Vec<Record>, Error> {
+        self.now_ms += TURN_GAP_MS;
+        let request = Request::Ingest {
+            scope: self.scope.clone(),
+            thread: Name::new(format!("session-{}", turn.session)).map_err(refused)?,
+            turn: Name::new(turn.id.clone()).map_err(refused)?,
+            role: Role::User,
+            text: turn.text.clone(),
+            status: TurnStatus::Ok,
+            mode: IngestMode::On,
+            finding: false,
+        };
+        match self.run(request)? {
+            Response::Ingest { records, .. } => Ok(records.into_iter().map(|n| n.record).collect()),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// The prompt for a query.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn recall(&mut self, query: &str, budget_tokens: u32) -> Result<Prompt, Error> {
+        let (scope, query) = (self.scope.clone(), query.to_owned());
+        match self.run(Request::Recall {
+            scope,
+            query,
+            budget_tokens,
+        })? {
+            Response::Recall(prompt) => Ok(prompt),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// The visible profile.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn profile(&mut self, budget_tokens: u32) -> Result<Prompt, Error> {
+        let scope = self.scope.clone();
+        match self.run(Request::Profile {
+            scope,
+            budget_tokens,
+        })? {
+            Response::Profile(prompt) => Ok(prompt),
+            _ => Err(mismatch()),
+        }
+    }
+
+    fn run(&mut self, request: Request) -> Result<Response, Error> {
+        let mut op = self.engine.begin(request);
+        let mut reply = Reply::Begin;
+        loop {
+            self.calls += 1;
+            let mut entropy = [0; 32];
+            entropy[..8].copy_from_slice(&self.calls.to_le_bytes());
+            entropy[8..16].copy_from_slice(&self.writer.0.to_le_bytes());
+            let at = Ambient {
+                now_ms: self.now_ms,
+                utc_offset_min: 0,
+                entropy,
+            };
+            reply = match self.engine.step(&mut op, reply, &at) {
+                Step::Done(result) => return result,
+                Step::Encode { .. } => Reply::Encoded(Err(EncodeFailure::NotReady)),
+                Step::Commit { changes, .. } => {
+                    self.commit(changes);
+                    Reply::Committed
+                }
+            };
+        }
+    }
+
+    fn commit(&mut self, changes: Vec<Change>) {
+        let own = self.entries.iter().filter(|e| e.writer == self.writer);
+        let entry = Entry {
+            writer: self.writer,
+            counter: own.count() as u64,
+            lamport: self.entries.len() as u64 + 1,
+            at_ms: self.now_ms,
+            changes,
+        };
+        self.engine.apply(entry.clone());
+        self.entries.push(entry);
+    }
+}
+
+fn refused(error: foremind_types::IdError) -> Error {
+    Error::new(ErrorCode::InvalidArgument, format!("id: {error}"))
+}
+
+fn mismatch() -> Error {
+    Error::new(ErrorCode::Internal, "the response is of another verb")
+}
