@@ -1,19 +1,22 @@
 //! Decides when a statement is written whether it modifies answers or informs them.
 //!
-//! This is the lexical stage. Its parts, in the order of a statement's way through them:
+//! The parts of the lexical stage, in the order of a statement's way through them:
 //! - `statements` splits a turn;
 //! - `words`, `lexicon`, `reading`: the statement as words, phrases of the data files and sentences;
 //! - `signals`: what speaks for the profile, with weights;
 //! - `traps`: what holds a signal back or makes it doubtful;
 //! - `verdict` adds up; `consequences`, `lifetime` and `attributes` say what follows.
 //!
-//! A later stage takes over what this one leaves [`foremind_types::Judgement::Unrouted`].
+//! What it leaves [`foremind_types::Judgement::Unrouted`] goes to the semantic stage ([`Router::judge_features`]): the
+//! outputs of a trained head, made by the embedder or by [`NgramHead`], and what `semantic` concludes from them.
 
 mod attributes;
 mod consequences;
 mod lexicon;
 mod lifetime;
+mod ngrams;
 mod reading;
+mod semantic;
 mod signals;
 mod statements;
 mod traps;
@@ -23,17 +26,22 @@ mod words;
 use std::sync::Arc;
 
 use foremind_guard::Guarded;
-use foremind_types::{Ambient, Domain, Route, Subject};
+use foremind_types::{Ambient, Domain, HeadId, Route, Subject};
+
+pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
+pub use semantic::{FEATURES, HeadError};
 
 use attributes::Attributes;
 use consequences::Consequences;
 use lexicon::{Class, FILES, Lexicon};
 use reading::Reading;
+use semantic::Heads;
 
-/// The lexical stage: compiled lexicons. Cheap to clone.
+/// Compiled lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Router {
     tables: Arc<Tables>,
+    ngrams: Option<Arc<NgramHead>>,
 }
 
 #[derive(Debug)]
@@ -41,6 +49,7 @@ struct Tables {
     lexicon: Lexicon,
     consequences: Consequences,
     attributes: Attributes,
+    heads: Heads,
 }
 
 /// What becomes of a statement.
@@ -91,13 +100,31 @@ impl Router {
         let (lexicon, _) = Lexicon::read(FILES);
         let (consequences, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
         let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
+        let (heads, _) = Heads::read(semantic::FILE.0, semantic::FILE.1);
         Self {
             tables: Arc::new(Tables {
                 lexicon,
                 consequences,
                 attributes,
+                heads,
             }),
+            ngrams: None,
         }
+    }
+
+    /// Gives what the lexical stage leaves unrouted to an n-gram head at once, without an embedder.
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`] when `data/heads.tsv` has no line for it.
+    pub fn with_ngrams(self, head: NgramHead) -> Result<Self, HeadError> {
+        let id = HeadId(NGRAM_HEAD.to_owned());
+        if !self.tables.heads.knows(&id) {
+            return Err(HeadError::UnknownHead { found: id });
+        }
+        Ok(Self {
+            ngrams: Some(Arc::new(head)),
+            ..self
+        })
     }
 
     /// Splits a turn into statements: slices of it, in order, never empty, at most
@@ -127,7 +154,36 @@ impl Router {
     #[must_use]
     pub fn route_in(&self, text: &Guarded, frame: Frame, at: &Ambient) -> Routing {
         let reading = Reading::of(text.as_str(), &self.tables.lexicon);
-        verdict::of(&reading, frame, at, &self.tables)
+        let lexical = verdict::of(&reading, frame, at, &self.tables);
+        let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
+            return lexical;
+        };
+        let features = ngrams.features(text.as_str());
+        let id = HeadId(NGRAM_HEAD.to_owned());
+        // Neither a foreign head nor broken numbers can come from a head that was taken in.
+        self.judge_features(lexical.clone(), &id, &features, at)
+            .unwrap_or(lexical)
+    }
+
+    /// The semantic stage: judges a statement that the lexical stage left unrouted by the outputs of a trained head. Any
+    /// other routing comes back as it is. Pure, and the same bits on every host.
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`] for a head without a line in `data/heads.tsv`, [`HeadError::BadFeatures`] unless there are
+    /// [`FEATURES`] finite numbers.
+    pub fn judge_features(
+        &self,
+        lexical: Routing,
+        head: &HeadId,
+        features: &[f32],
+        at: &Ambient,
+    ) -> Result<Routing, HeadError> {
+        let Tables {
+            heads,
+            consequences,
+            ..
+        } = &*self.tables;
+        semantic::judge(lexical, head, features, at, heads, consequences)
     }
 
     /// Domains that a query asks about, strongest first; empty when no word tells.

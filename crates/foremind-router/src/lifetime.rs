@@ -74,6 +74,11 @@ pub(crate) fn stated_end(words: &Words, at: &Ambient) -> Option<Ttl> {
     now.then(|| clock.session())
 }
 
+/// For the hours after the telling.
+pub(crate) fn session(at: &Ambient) -> Ttl {
+    Clock::new(at).session()
+}
+
 /// The local calendar at the time of telling.
 struct Clock {
     now_ms: i64,

@@ -31,7 +31,7 @@ pub(crate) fn foreign_words(reading: &Reading<'_>) -> bool {
 }
 
 /// Scores are quantised so that every host compares the same numbers.
-fn quantised(score: f32) -> f32 {
+pub(crate) fn quantised(score: f32) -> f32 {
     (score.clamp(0.0, 1.0) * 10_000.0).round() / 10_000.0
 }
 
@@ -214,7 +214,7 @@ fn subject_of(reading: &Reading<'_>) -> Subject {
 }
 
 /// Rank among circumstances: severity first, then grade, then score.
-fn priority(grade: Grade, severity: Severity, score: f32) -> f32 {
+pub(crate) fn priority(grade: Grade, severity: Severity, score: f32) -> f32 {
     let severity = match severity {
         Severity::Severe => 0.6,
         Severity::Moderate => 0.4,

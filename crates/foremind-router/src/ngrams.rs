@@ -1,0 +1,394 @@
+//! The hashed n-gram head: grade, domain, time to live and subject from characters and words, for every language.
+//!
+//! Each distinct bucket of a text adds a row of a table of i8; the sum is divided by the root of their number and goes
+//! through one small matrix. Integers up to the division and a fixed order after it, so every host gets the same bits.
+//! After Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification" (<https://arxiv.org/abs/1607.01759>).
+//! foremind-eval's `train_ngrams` trains it with these very buckets.
+
+use crate::semantic::{FEATURES, HeadError};
+
+/// The head's id.
+pub const NGRAM_HEAD: &str = "ngram/1";
+/// First bytes of a file.
+const MAGIC: &[u8; 8] = b"fmngrm\r\n";
+/// Bytes before the table: magic, version u16, width u16, buckets u32, step f32.
+const HEADER_BYTES: usize = 20;
+const VERSION: u16 = 1;
+/// Most columns of the table, and buckets of it.
+const WIDTH_MAX: usize = 64;
+const BUCKETS_MAX: usize = 1 << 20;
+/// Characters of a text that are looked at.
+const CHARS: usize = 1024;
+
+const GRAMS: core::ops::RangeInclusive<usize> = 1..=5;
+const WORD_SEED: u32 = 101;
+const PAIR_SEED: u32 = 102;
+
+/// A loaded head.
+#[derive(Clone, Debug)]
+pub struct NgramHead {
+    width: usize,
+    buckets: u32,
+    /// What one step of the table is worth.
+    step: f32,
+    /// `[bucket][width]`
+    table: Vec<i8>,
+    /// `[width][output]`
+    matrix: Vec<f32>,
+    bias: Vec<f32>,
+}
+
+/// A head in training, before its table is rounded to i8.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Table {
+    /// Columns of the table, 1 to 64.
+    pub width: usize,
+    /// Rows of the table, 1 to 2^20.
+    pub buckets: u32,
+    /// `[bucket][width]`
+    pub cells: Vec<f32>,
+    /// `[width][output]`
+    pub matrix: Vec<f32>,
+    /// One number an output.
+    pub bias: Vec<f32>,
+}
+
+impl Table {
+    /// What [`NgramHead::features`] gives, up to the rounding of the table.
+    #[must_use]
+    pub fn features(&self, buckets: &[u32]) -> [f32; FEATURES] {
+        let mut sums = vec![0.0_f32; self.width];
+        for bucket in buckets {
+            let row = *bucket as usize * self.width;
+            for (sum, x) in sums.iter_mut().zip(&self.cells[row..row + self.width]) {
+                *sum += x;
+            }
+        }
+        project(&sums, &self.matrix, &self.bias, buckets.len(), 1.0)
+    }
+}
+
+/// The sum of a text's rows through the matrix.
+fn project(sums: &[f32], matrix: &[f32], bias: &[f32], found: usize, step: f32) -> [f32; FEATURES] {
+    let scale = step / (found.max(1) as f32).sqrt();
+    let mut out = [0.0; FEATURES];
+    for (at, feature) in out.iter_mut().enumerate() {
+        let mut total = 0.0_f32;
+        for (sum, row) in sums.iter().zip(matrix.chunks_exact(FEATURES)) {
+            total += sum * row[at];
+        }
+        *feature = total * scale + bias[at];
+    }
+    out
+}
+
+impl NgramHead {
+    /// The distinct buckets of a text, ascending: what a head is trained on.
+    #[must_use]
+    pub fn buckets(text: &str, buckets: u32) -> Vec<u32> {
+        buckets_of(text, buckets.max(1))
+    }
+
+    /// The file of a trained table. Cells beyond 127 steps are cut; a step is the largest cell but for one in ten thousand,
+    /// divided by 127.
+    #[must_use]
+    pub fn write(table: &Table) -> Vec<u8> {
+        let mut sizes: Vec<f32> = table.cells.iter().map(|x| x.abs()).collect();
+        sizes.sort_unstable_by(f32::total_cmp);
+        let largest = sizes.get(sizes.len() - 1 - sizes.len() / 10_000);
+        let step = largest.copied().unwrap_or_default().max(1e-9) / 127.0;
+        let mut file = MAGIC.to_vec();
+        file.extend(VERSION.to_le_bytes());
+        file.extend((table.width as u16).to_le_bytes());
+        file.extend(table.buckets.to_le_bytes());
+        file.extend(step.to_le_bytes());
+        // A cast saturates, at -128 as well, which is as good as any.
+        file.extend(
+            table
+                .cells
+                .iter()
+                .map(|x| (x / step).round_ties_even() as i8 as u8),
+        );
+        for number in table.matrix.iter().chain(&table.bias) {
+            file.extend(number.to_le_bytes());
+        }
+        file
+    }
+
+    /// Reads a file: the header, the table as i8, the matrix and the bias as f32; all little-endian.
+    ///
+    /// # Errors
+    /// [`HeadError::BadFile`].
+    pub fn read(file: &[u8]) -> Result<Self, HeadError> {
+        let bad = |what| HeadError::BadFile { what };
+        let header: &[u8; HEADER_BYTES] = file.first_chunk().ok_or_else(|| bad("too short"))?;
+        if &header[..8] != MAGIC {
+            return Err(bad("no n-gram head"));
+        }
+        let [
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            _,
+            v0,
+            v1,
+            w0,
+            w1,
+            b0,
+            b1,
+            b2,
+            b3,
+            s0,
+            s1,
+            s2,
+            s3,
+        ] = *header;
+        if u16::from_le_bytes([v0, v1]) != VERSION {
+            return Err(bad("another version"));
+        }
+        let width = usize::from(u16::from_le_bytes([w0, w1]));
+        let buckets = u32::from_le_bytes([b0, b1, b2, b3]);
+        let step = f32::from_le_bytes([s0, s1, s2, s3]);
+        let sized = (1..=WIDTH_MAX).contains(&width)
+            && (1..=BUCKETS_MAX).contains(&(buckets as usize))
+            && step.is_finite();
+        let (cells, maps) = (buckets as usize * width, (width + 1) * FEATURES * 4);
+        if !sized || file.len() != HEADER_BYTES + cells + maps {
+            return Err(bad("sizes that do not fit"));
+        }
+        let (table, maps) = file[HEADER_BYTES..].split_at(cells);
+        let mut numbers: Vec<f32> = maps
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect();
+        if !numbers.iter().all(|x| x.is_finite()) {
+            return Err(bad("a number that is none"));
+        }
+        let bias = numbers.split_off(width * FEATURES);
+        Ok(Self {
+            width,
+            buckets,
+            step,
+            table: table
+                .iter()
+                .map(|byte| i8::from_le_bytes([*byte]))
+                .collect(),
+            matrix: numbers,
+            bias,
+        })
+    }
+
+    /// Logits of a statement, in the order of [`crate::semantic`]. Linear in the text, of which the first 1,024
+    /// characters count.
+    #[must_use]
+    pub fn features(&self, text: &str) -> [f32; FEATURES] {
+        let found = buckets_of(text, self.buckets);
+        let mut sums = vec![0_i32; self.width];
+        for bucket in &found {
+            let row = *bucket as usize * self.width;
+            for (sum, x) in sums.iter_mut().zip(&self.table[row..row + self.width]) {
+                *sum += i32::from(*x);
+            }
+        }
+        // Exact: the sums are far below 2^24.
+        let sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
+        project(&sums, &self.matrix, &self.bias, found.len(), self.step)
+    }
+}
+
+/// The distinct buckets of a text, ascending.
+fn buckets_of(text: &str, buckets: u32) -> Vec<u32> {
+    let words = folded(text);
+    let mut line = vec![0x20];
+    line.extend(words.join(&0x20));
+    line.push(0x20);
+    let mut found = Vec::with_capacity(line.len() * 7);
+    for size in GRAMS {
+        for window in line.windows(size) {
+            found.push(hash(window, size as u32));
+        }
+    }
+    for word in &words {
+        found.push(hash(word, WORD_SEED));
+    }
+    for pair in words.windows(2) {
+        found.push(hash(&pair.join(&0x20), PAIR_SEED));
+    }
+    for value in &mut found {
+        // The upper bits are the better ones: fold them down.
+        *value = (*value ^ (*value >> 15)) % buckets;
+    }
+    found.sort_unstable();
+    found.dedup();
+    found
+}
+
+/// FNV-1a over code points instead of bytes (<http://www.isthe.com/chongo/tech/comp/fnv/>).
+fn hash(codes: &[u32], seed: u32) -> u32 {
+    codes.iter().fold(2_166_136_261 ^ seed, |value, code| {
+        (value ^ code).wrapping_mul(16_777_619)
+    })
+}
+
+/// Words as code points: lower case, digits as 0, each question mark or quote a word of its own, other marks left out.
+fn folded(text: &str) -> Vec<Vec<u32>> {
+    let mut words: Vec<Vec<u32>> = Vec::new();
+    let mut word: Vec<u32> = Vec::new();
+    for c in text.chars().take(CHARS).flat_map(char::to_lowercase) {
+        let single = match c {
+            '?' | '？' | '؟' | '¿' => Some('?'),
+            '"' | '«' | '»' | '“' | '”' | '„' | '「' | '」' | '『' | '』' | '‹' | '›' => {
+                Some('"')
+            }
+            _ => None,
+        };
+        let kept = if c.is_ascii() {
+            c.is_ascii_alphanumeric()
+        } else {
+            !is_mark(c)
+        };
+        if single.is_none() && kept {
+            word.push(if c.is_ascii_digit() { 0x30 } else { c as u32 });
+            continue;
+        }
+        if !word.is_empty() {
+            words.push(core::mem::take(&mut word));
+        }
+        words.extend(single.map(|mark| vec![mark as u32]));
+    }
+    words.extend((!word.is_empty()).then_some(word));
+    words
+}
+
+/// Blocks of marks that part words; all else above U+007F is part of a word.
+fn is_mark(c: char) -> bool {
+    matches!(c,
+        '\u{80}'..='\u{a9}' | '\u{ab}'..='\u{b4}' | '\u{b6}'..='\u{b9}' | '\u{bb}'..='\u{bf}'
+        | '\u{2000}'..='\u{206f}' | '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ff0f}' | '\u{ff1a}'..='\u{ff20}'
+        | '\u{60c}' | '\u{61b}' | '\u{6d4}' | '\u{964}' | '\u{965}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let word = |codes: Vec<u32>| codes.into_iter().filter_map(char::from_u32).collect();
+        folded(text).into_iter().map(word).collect()
+    }
+
+    #[test]
+    fn texts_are_folded_to_words_alike_in_every_script() {
+        for (text, wanted) in [
+            ("I'm 196 cm tall, OK?", "i m 000 cm tall ok ?"),
+            ("¿Vale? «Sí»", "? vale ? \" sí \""),
+            ("Größe: 1,96 m – Straße", "größe 0 00 m straße"),
+            ("真的？水泡。", "真的 ? 水泡"),
+            ("हाथ लाल।", "हाथ लाल"),
+            ("صح؟", "صح ?"),
+            ("", ""),
+        ] {
+            assert_eq!(words(text).join(" "), wanted, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_hash_is_fnv_1a_of_code_points() {
+        // In wider integers.
+        assert_eq!(
+            hash(&[97], 1),
+            ((2_166_136_261_u64 ^ 1 ^ 97) * 16_777_619 % (1 << 32)) as u32
+        );
+        assert_ne!(hash(&[97, 98], 2), hash(&[98, 97], 2));
+    }
+
+    #[test]
+    fn equal_texts_up_to_case_and_marks_have_equal_buckets() {
+        let buckets = |text| NgramHead::buckets(text, 4096);
+        assert_eq!(buckets("No Nuts!"), buckets("no nuts."));
+        assert_ne!(buckets("no nuts?"), buckets("no nuts."));
+        assert!(buckets("no nuts").is_sorted_by(|a, b| a < b));
+        // Of " no ": 4 + 3 + 2 + 1 windows, and the word; two spaces are one bucket.
+        assert_eq!(buckets("no").len(), 10);
+    }
+
+    #[test]
+    fn a_written_head_gives_the_features_of_its_table() {
+        let cells: Vec<f32> = (0..64 * 3).map(|at| (at as f32 * 0.7).sin()).collect();
+        let table = Table {
+            width: 3,
+            buckets: 64,
+            cells,
+            matrix: (0..3 * FEATURES).map(|at| (at as f32).cos()).collect(),
+            bias: vec![0.5; FEATURES],
+        };
+        let head = NgramHead::read(&NgramHead::write(&table)).unwrap();
+        for text in ["no nuts", "a longer line of several words"] {
+            let exact = table.features(&NgramHead::buckets(text, 64));
+            for (a, b) in head.features(text).iter().zip(exact) {
+                assert!((a - b).abs() < 0.1, "{a} {b}");
+            }
+        }
+    }
+
+    fn file(width: u16, buckets: u32, cells: &[i8], maps: &[f32]) -> Vec<u8> {
+        let mut file = MAGIC.to_vec();
+        file.extend(VERSION.to_le_bytes());
+        file.extend(width.to_le_bytes());
+        file.extend(buckets.to_le_bytes());
+        file.extend(0.5_f32.to_le_bytes());
+        file.extend(cells.iter().flat_map(|x| x.to_le_bytes()));
+        file.extend(maps.iter().flat_map(|x| x.to_le_bytes()));
+        file
+    }
+
+    #[test]
+    fn features_are_the_scaled_sum_through_the_matrix() {
+        // One bucket: every text has it once, so the sum is its row.
+        let mut maps = vec![0.0; 3 * FEATURES];
+        (maps[0], maps[FEATURES], maps[2 * FEATURES]) = (2.0, 3.0, 0.25);
+        let head = NgramHead::read(&file(2, 1, &[4, -2], &maps)).unwrap();
+        let features = head.features("any text");
+        assert_eq!(features[0], 0.5 * (4.0 * 2.0 - 2.0 * 3.0) + 0.25);
+        assert!(features[1..].iter().all(|x| *x == 0.0));
+    }
+
+    #[test]
+    fn files_that_are_cut_altered_or_foreign_are_refused() {
+        let good = file(2, 1, &[4, -2], &vec![0.0; 3 * FEATURES]);
+        assert!(NgramHead::read(&good).is_ok());
+        for length in [0, 7, HEADER_BYTES, good.len() - 1] {
+            assert!(NgramHead::read(&good[..length]).is_err(), "{length}");
+        }
+        for at in [0, 8, 10, 12] {
+            let mut bytes = good.clone();
+            bytes[at] ^= 0x40;
+            assert!(NgramHead::read(&bytes).is_err(), "byte {at}");
+        }
+        assert!(NgramHead::read(&file(2, 1, &[4, -2], &vec![f32::NAN; 3 * FEATURES])).is_err());
+    }
+
+    #[test]
+    fn odd_texts_have_features_too() {
+        let head = NgramHead::read(&file(1, 7, &[1; 7], &vec![1.0; 2 * FEATURES])).unwrap();
+        for text in [
+            "",
+            " ",
+            "?!",
+            "🙂",
+            "\u{200f}\u{200b}",
+            &"a".repeat(100_000),
+        ] {
+            assert!(
+                head.features(text).iter().all(|x| x.is_finite()),
+                "{text:.9}"
+            );
+        }
+    }
+}

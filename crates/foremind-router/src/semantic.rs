@@ -1,0 +1,395 @@
+//! The semantic stage: from the outputs of a trained head to a verdict on what the lexical stage left open.
+//!
+//! A head gives [`FEATURES`] logits: grade ([`Grade`] in its order, then "none"), domain ([`Domain`] in its order), time
+//! to live (permanent, until changed, dated, session), subject (owner, dependant, other, none). `data/heads.tsv` holds what
+//! turns them into probabilities and decisions. No logarithm and no library function is needed, so that every host
+//! computes the same bits.
+
+use core::fmt;
+
+use foremind_types::{
+    Ambient, Domain, Grade, HeadId, Judgement, Reason, Severity, Stage, Subject, Tier, Ttl,
+};
+
+use crate::consequences::Consequences;
+use crate::lexicon::LineError;
+use crate::lifetime;
+use crate::verdict::{priority, quantised};
+use crate::{Keep, Routing};
+
+const GRADES: usize = 4;
+const TTLS: usize = 4;
+const SUBJECTS: [Subject; 4] = [
+    Subject::Owner,
+    Subject::Dependant,
+    Subject::Other,
+    Subject::None,
+];
+/// Domains of a head: those of [`Domain::ALL`] when the heads were trained.
+const DOMAINS: usize = Domain::ALL.len();
+/// Outputs of a head.
+pub const FEATURES: usize = GRADES + DOMAINS + TTLS + SUBJECTS.len();
+
+/// The data file.
+pub(crate) const FILE: (&str, &str) = ("heads.tsv", include_str!("../data/heads.tsv"));
+
+/// Why a head's outputs or its file cannot be used.
+#[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
+pub enum HeadError {
+    /// The router has no calibration for this head: it is another version's.
+    UnknownHead {
+        /// The head.
+        found: HeadId,
+    },
+    /// Not [`FEATURES`] finite numbers.
+    BadFeatures {
+        /// How many there were.
+        found: usize,
+    },
+    /// A head's file is damaged or foreign.
+    BadFile {
+        /// What is wrong with it.
+        what: &'static str,
+    },
+}
+
+impl fmt::Display for HeadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::UnknownHead { found } => write!(f, "no calibration for the head {}", found.0),
+            Self::BadFeatures { found } => {
+                write!(f, "expected {FEATURES} finite numbers, found {found}")
+            }
+            Self::BadFile { what } => write!(f, "bad head file: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for HeadError {}
+
+/// How the outputs of one head are read.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Calibration {
+    head: String,
+    /// Divides the logits.
+    temperature: f32,
+    /// Added to the two profile grades: the prior of ordinary talk against that of the training rows.
+    shift: f32,
+    /// From which probability a statement is shown: false profile costs 1, a missed one 1 / threshold - 1.
+    threshold: f32,
+    /// From which probability no judge is asked.
+    certain: f32,
+}
+
+/// The calibrations of all heads.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Heads(Vec<Calibration>);
+
+impl Heads {
+    /// Reads the table; lines that cannot be read are left out and returned.
+    pub(crate) fn read(file: &'static str, text: &str) -> (Self, Vec<LineError>) {
+        let mut rows = Vec::new();
+        let mut errors = Vec::new();
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            match calibration(line) {
+                Some(row) => rows.push(row),
+                None => errors.push(LineError {
+                    file,
+                    line: at + 1,
+                    problem: "expected a head and four numbers, separated by tabs",
+                }),
+            }
+        }
+        (Self(rows), errors)
+    }
+
+    /// Whether there is a calibration for a head.
+    pub(crate) fn knows(&self, head: &HeadId) -> bool {
+        self.0.iter().any(|c| c.head == head.0)
+    }
+}
+
+fn calibration(line: &str) -> Option<Calibration> {
+    let (head, numbers) = line.split_once('\t')?;
+    let numbers: Vec<f32> = numbers
+        .split('\t')
+        .map(|number| number.trim().parse().ok().filter(|x: &f32| x.is_finite()))
+        .collect::<Option<_>>()?;
+    let [temperature, shift, threshold, certain] = numbers[..] else {
+        return None;
+    };
+    let ordered = temperature > 0.0 && 0.0 < threshold && threshold <= certain && certain <= 1.0;
+    ordered.then(|| Calibration {
+        head: head.to_owned(),
+        temperature,
+        shift,
+        threshold,
+        certain,
+    })
+}
+
+/// The verdict of a head on a statement that the lexical stage left unrouted; any other routing comes back as it is.
+///
+/// Shown when the calibrated probability of a modifier or circumstance reaches the threshold, and pending as well while
+/// it does not reach the certain one. What is not shown keeps the lexical stage's domain, times and attribute.
+pub(crate) fn judge(
+    lexical: Routing,
+    head: &HeadId,
+    features: &[f32],
+    at: &Ambient,
+    heads: &Heads,
+    consequences: &Consequences,
+) -> Result<Routing, HeadError> {
+    let calibration = heads.0.iter().find(|c| c.head == head.0);
+    let calibration = calibration.ok_or_else(|| HeadError::UnknownHead {
+        found: head.clone(),
+    })?;
+    if features.len() != FEATURES || !features.iter().all(|x| x.is_finite()) {
+        return Err(HeadError::BadFeatures {
+            found: features.len(),
+        });
+    }
+    if lexical.route.judgement != Judgement::Unrouted {
+        return Ok(lexical);
+    }
+    let (grades, rest) = features.split_at(GRADES);
+    let (domains, rest) = rest.split_at(DOMAINS);
+    let (ttls, subjects) = rest.split_at(TTLS);
+    let mut logits = [0.0; GRADES];
+    for (logit, x) in logits.iter_mut().zip(grades) {
+        *logit = x / calibration.temperature;
+    }
+    logits[0] += calibration.shift;
+    logits[1] += calibration.shift;
+    let [modifier, circumstance, ..] = softmax(logits);
+    let score = quantised(modifier + circumstance);
+    let reason = Reason {
+        signal: format!("head-{}", head.0.split('/').next().unwrap_or_default()),
+        matched: String::new(),
+        weight: score,
+    };
+
+    let mut routing = lexical;
+    routing.route.stage = Stage::Semantic;
+    routing.route.judgement = Judgement::Settled;
+    routing.route.score = score;
+    if score < calibration.threshold {
+        return Ok(routing);
+    }
+    routing.keep = Keep::Record;
+    routing.subject = SUBJECTS[strongest(subjects)];
+    let domain = Domain::ALL[strongest(domains)];
+    let row = consequences.of(domain);
+    let grade = if modifier >= circumstance {
+        Grade::Modifier
+    } else {
+        Grade::Circumstance
+    };
+    let severity = match grade {
+        Grade::Modifier => row.map_or(Severity::Moderate, |row| row.severity),
+        _ => Severity::Mild,
+    };
+    let route = &mut routing.route;
+    route.grade = grade;
+    route.tier = Tier::Profile;
+    route.severity = severity;
+    route.priority = priority(grade, severity, score);
+    route.domain = domain;
+    route.affects = row.map(|row| row.affects.clone()).unwrap_or_default();
+    // A date that the statement names was read already; a head can tell the kind only.
+    if route.ttl.until_ms().is_none() {
+        route.ttl = match strongest(ttls) {
+            0 => Ttl::Permanent,
+            3 => lifetime::session(at),
+            _ => Ttl::UntilChanged,
+        };
+    }
+    route.reasons.insert(0, reason);
+    if score < calibration.certain {
+        route.judgement = Judgement::Pending;
+    }
+    Ok(routing)
+}
+
+/// Place of the largest number, the first among equals.
+fn strongest(logits: &[f32]) -> usize {
+    let mut best = 0;
+    for (at, x) in logits.iter().enumerate() {
+        if *x > logits[best] {
+            best = at;
+        }
+    }
+    best
+}
+
+fn softmax(logits: [f32; GRADES]) -> [f32; GRADES] {
+    let largest = logits.iter().fold(f32::MIN, |most, x| most.max(*x));
+    let powers = logits.map(|x| exp(x - largest));
+    let sum = powers[0] + powers[1] + powers[2] + powers[3];
+    powers.map(|x| x / sum)
+}
+
+/// e^x for x of at most 0, within 2e-6, and e^-20 for all below: a series at x / 16, squared four times. Only sums and
+/// products in a fixed order, unlike the library's.
+fn exp(x: f32) -> f32 {
+    let x = x.max(-20.0) / 16.0;
+    let series =
+        1.0 + x * (1.0 + x * (1.0 / 2.0 + x * (1.0 / 6.0 + x * (1.0 / 24.0 + x * (1.0 / 120.0)))));
+    (0..4).fold(series, |power, _| power * power)
+}
+
+#[cfg(test)]
+mod tests {
+    use foremind_guard::{Guard, Verdict};
+
+    use super::*;
+    use crate::{Router, consequences};
+
+    const NOON: Ambient = Ambient {
+        now_ms: 1_795_953_600_000,
+        utc_offset_min: 0,
+        entropy: [0; 32],
+    };
+
+    fn lexical(text: &str) -> Routing {
+        match Guard::new().statement(text) {
+            Ok(Verdict::Accept(text)) => Router::new().route(&text, &NOON),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Logits with some of them raised.
+    fn logits(raised: &[(usize, f32)]) -> Vec<f32> {
+        let mut features = vec![0.0; FEATURES];
+        for (at, x) in raised {
+            features[*at] = *x;
+        }
+        features
+    }
+
+    fn judged(text: &str, features: &[f32]) -> Result<Routing, HeadError> {
+        let (heads, errors) = Heads::read("test", "plain\t1\t0\t0.2\t0.6\ntwice\t2\t1\t0.2\t0.6");
+        assert_eq!(errors, []);
+        let (table, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
+        let head = HeadId("plain".to_owned());
+        judge(lexical(text), &head, features, &NOON, &heads, &table)
+    }
+
+    const MARBLE: &str = "we redid the kitchen in marble";
+
+    fn domain_at(domain: Domain) -> usize {
+        GRADES + Domain::ALL.iter().position(|d| *d == domain).unwrap()
+    }
+
+    #[test]
+    fn exp_is_that_of_the_library() {
+        for step in 0..8_000 {
+            let x = -f64::from(step) / 100.0;
+            let (ours, theirs) = (f64::from(exp(x as f32)), x.exp());
+            assert!((ours - theirs).abs() < 2e-6, "{x}: {ours} {theirs}");
+        }
+        assert_eq!(exp(0.0), 1.0);
+    }
+
+    #[test]
+    fn a_probable_modifier_is_shown_and_settled() {
+        // (e^4 + 1) / (e^4 + 3): the two grades of the profile among four.
+        let home = domain_at(Domain::Home);
+        let routing = judged(MARBLE, &logits(&[(1, 4.0), (home, 1.0)])).unwrap();
+        let route = &routing.route;
+        assert_eq!(
+            (route.tier, route.grade),
+            (Tier::Profile, Grade::Circumstance)
+        );
+        assert_eq!(
+            (route.stage, route.judgement),
+            (Stage::Semantic, Judgement::Settled)
+        );
+        assert_eq!((route.domain, routing.keep), (Domain::Home, Keep::Record));
+        assert!((route.score - 0.9653).abs() < 1e-4, "{}", route.score);
+        assert_eq!(route.reasons[0].signal, "head-plain");
+    }
+
+    #[test]
+    fn doubt_is_shown_and_waits_for_a_judge() {
+        // All alike: half of the weight lies on the two grades of the profile.
+        let route = judged(MARBLE, &logits(&[])).unwrap().route;
+        assert_eq!(
+            (route.tier, route.judgement),
+            (Tier::Profile, Judgement::Pending)
+        );
+        assert!((route.score - 0.5).abs() < 1e-4);
+    }
+
+    #[test]
+    fn the_improbable_stays_in_the_store_and_is_settled() {
+        let route = judged(MARBLE, &logits(&[(2, 5.0)])).unwrap().route;
+        assert_eq!((route.tier, route.grade), (Tier::Store, Grade::Informer));
+        assert_eq!(
+            (route.stage, route.judgement),
+            (Stage::Semantic, Judgement::Settled)
+        );
+    }
+
+    #[test]
+    fn what_the_lexical_stage_decided_stays() {
+        let text = "I'm allergic to tree nuts";
+        let before = lexical(text);
+        assert_eq!(before.route.tier, Tier::Profile);
+        assert_eq!(judged(text, &logits(&[(3, 9.0)])).unwrap(), before);
+    }
+
+    #[test]
+    fn times_to_live_follow_the_head_unless_the_statement_names_an_end() {
+        let ttl = GRADES + DOMAINS;
+        let kind = |text: &str, at: usize| {
+            judged(text, &logits(&[(1, 4.0), (ttl + at, 2.0)]))
+                .unwrap()
+                .route
+                .ttl
+        };
+        assert_eq!(kind(MARBLE, 0), Ttl::Permanent);
+        assert_eq!(kind(MARBLE, 2), Ttl::UntilChanged);
+        assert!(matches!(kind(MARBLE, 3), Ttl::Session { until_ms } if until_ms > NOON.now_ms));
+        let dated = "the scaffolding stays up for six weeks";
+        assert!(matches!(kind(dated, 0), Ttl::Dated { .. }));
+    }
+
+    #[test]
+    fn foreign_heads_and_broken_features_are_refused() {
+        for features in [vec![], vec![0.0; FEATURES - 1], vec![f32::NAN; FEATURES]] {
+            let found = features.len();
+            let refused = judged(MARBLE, &features);
+            assert_eq!(refused, Err(HeadError::BadFeatures { found }));
+        }
+        let (table, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
+        let head = HeadId("other/9".to_owned());
+        let refused = judge(
+            lexical(MARBLE),
+            &head,
+            &logits(&[]),
+            &NOON,
+            &Heads::default(),
+            &table,
+        );
+        assert_eq!(refused, Err(HeadError::UnknownHead { found: head }));
+    }
+
+    #[test]
+    fn every_line_of_the_data_file_is_read() {
+        assert_eq!(Heads::read(FILE.0, FILE.1).1, []);
+        for line in [
+            "a",
+            "a\t1\t0\t0.5",
+            "a\t0\t0\t0.2\t0.6",
+            "a\t1\t0\t0.7\t0.6",
+            "a\t1\tx\t0.2\t0.6",
+        ] {
+            assert_eq!(Heads::read("t", line).1.len(), 1, "{line}");
+        }
+    }
+}

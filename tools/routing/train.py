@@ -1,0 +1,229 @@
+"""Trains and compares the heads of the semantic stage on the English rows.
+
+usage: train.py MODEL_FOLDER FEATURES CACHE [--layers 0|2|3|4|6] [--rank 8] [--epochs 3] [--share 1.0] [--seed 0]
+                [--save FILE] [--report FILE]
+
+MODEL_FOLDER holds model.safetensors and tokenizer.json (`cargo xtask model`), FEATURES is the output of the router's
+example `features` for all rows, CACHE a folder for the hidden states below the trained layers. `--layers 0` trains a
+head on the frozen last layer. Outputs of a head, in this order: grade (4), domain (33), ttl (4), subject (4).
+"""
+
+import argparse
+import collections
+import json
+import pathlib
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from safetensors.numpy import save_file
+
+from minilm import LAYERS, MATRICES, WIDTH, Backbone, pad
+from labels import SHARES, SIZES, targets
+from rows import ROOT, load_rows, load_split
+from score import report
+
+BATCH = 32
+
+
+def start(layers, rank, seed):
+    """Parameters: low-rank deltas on the upper `layers`, attention pooling, a small perceptron: what an adapter file can hold."""
+    keys = iter(jax.random.split(jax.random.PRNGKey(seed), 64))
+    normal = lambda shape, scale: jax.random.normal(next(keys), shape) * scale
+    deltas = {}
+    for number in range(LAYERS - layers, LAYERS):
+        for name, (inputs, outputs) in MATRICES.items():
+            full = f"encoder.layer.{number}.{name}"
+            deltas[full] = (normal((inputs, rank), inputs**-0.5), jnp.zeros((rank, outputs)))
+    return {
+        "deltas": deltas,
+        "query": normal((WIDTH,), 0.02),
+        "hidden": normal((WIDTH, 64), WIDTH**-0.5),
+        "hidden_bias": jnp.zeros(64),
+        "out": normal((64, sum(SIZES)), 0.05),
+        "out_bias": jnp.zeros(sum(SIZES)),
+    }
+
+
+def outputs(backbone, layers, parameters, x, mask):
+    for number in range(LAYERS - layers, LAYERS):
+        x = backbone.layer(x, mask, number, parameters["deltas"])
+    weights = jax.nn.softmax(x @ parameters["query"] + (1 - mask) * -1e9, 1)
+    pooled = jnp.einsum("bs,bsd->bd", weights, x)
+    hidden = pooled @ parameters["hidden"] + parameters["hidden_bias"]
+    return jax.nn.gelu(hidden, approximate=False) @ parameters["out"] + parameters["out_bias"]
+
+
+def loss(z, wanted, weight):
+    """Marginal cross-entropy: any of a row's right outputs satisfies it; what its other label allows counts 0.3."""
+    total, at = 0.0, 0
+    for size, share in zip(SIZES, SHARES):
+        logits, target = jax.nn.log_softmax(z[:, at : at + size]), wanted[:, at : at + size]
+        at += size
+        main, other = target == 1, (target > 0) & (target < 1)
+        own = jnp.where(other.any(1), 0.7, 1.0)
+        inside = [jax.nn.logsumexp(jnp.where(chosen, logits, -1e9), axis=-1) for chosen in (main, other)]
+        value = own * inside[0] + (1 - own) * jnp.where(other.any(1), inside[1], 0.0)
+        total += share * -(jnp.where(main.any(1), value, 0.0) * weight).sum() / weight.sum()
+    return total
+
+
+def batches(lengths, generator):
+    """Positions in batches of like length; in random order when a generator is given."""
+    jitter = generator.integers(0, 4, len(lengths)) if generator else np.zeros(len(lengths))
+    order = np.argsort(np.asarray(lengths) + jitter, kind="stable")
+    cut = [order[at : at + BATCH] for at in range(0, len(order), BATCH)]
+    if generator:
+        generator.shuffle(cut)
+    return cut
+
+
+def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-4, watch=None):
+    parameters = start(layers, rank, seed)
+    steps = (len(states) + BATCH - 1) // BATCH * epochs
+    schedule = optax.warmup_cosine_decay_schedule(0, rate, max(1, steps // 10), steps, rate * 0.05)
+    optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=0.02))
+    memory = optimiser.init(parameters)
+
+    @jax.jit
+    def step(parameters, memory, x, mask, wanted, weight):
+        objective = lambda p: loss(outputs(backbone, layers, p, x, mask), wanted, weight)
+        value, gradient = jax.value_and_grad(objective)(parameters)
+        updates, memory = optimiser.update(gradient, memory, parameters)
+        return optax.apply_updates(parameters, updates), memory, value
+
+    generator, began = np.random.default_rng(seed), time.time()
+    for epoch in range(epochs):
+        values = []
+        for chosen in batches([len(s) for s in states], generator):
+            x, mask = pad([states[at] for at in chosen], BATCH)
+            y, w = np.zeros((BATCH, sum(SIZES)), np.float32), np.zeros(BATCH, np.float32)
+            y[: len(chosen)], w[: len(chosen)] = wanted[chosen], weight[chosen]
+            parameters, memory, value = step(parameters, memory, x, mask, y, w)
+            values.append(float(value))
+        print(f"epoch {epoch} loss {np.mean(values):.3f} {time.time() - began:.0f} s", flush=True)
+        if watch:
+            watch(parameters)
+    return parameters
+
+
+def predict(backbone, layers, parameters, states):
+    run = jax.jit(lambda p, x, mask: outputs(backbone, layers, p, x, mask))
+    z = np.zeros((len(states), sum(SIZES)), np.float32)
+    for chosen in batches([len(s) for s in states], None):
+        x, mask = pad([states[at] for at in chosen], BATCH)
+        z[chosen] = np.asarray(run(parameters, x, mask))[: len(chosen)]
+    return z
+
+
+def hidden_states(backbone, texts, below, cache):
+    """Hidden states after `below` layers, kept in the cache by text."""
+    path = pathlib.Path(cache) / f"after-{below}.npz"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    known = {}
+    if path.exists():
+        stored = np.load(path, allow_pickle=False)
+        ends, flat = np.cumsum(stored["lengths"]), stored["states"]
+        known = {str(t): flat[end - n : end] for t, n, end in zip(stored["texts"], stored["lengths"], ends)}
+    missing = sorted(set(texts) - set(known))
+    if missing:
+        print(f"{len(missing)} texts through {below} layers", flush=True)
+        known.update(zip(missing, backbone.lower(missing, below)))
+        kept = list(known)
+        np.savez(path, texts=np.array(kept), lengths=np.array([len(known[t]) for t in kept]),
+                 states=np.concatenate([known[t] for t in kept]))
+    return [known[text] for text in texts]
+
+
+def examples(rows, statements):
+    """Training texts: whole rows; of harmless rows of several statements each statement too, since that is what is asked."""
+    texts, wanted, weight = [], [], []
+    for row in rows:
+        target = targets(row)
+        doubtful = 0.6 if row.get("also_ok") else 1.0
+        texts.append(row["text"]), wanted.append(target), weight.append(doubtful)
+        pieces = statements.get(row["id"], [])
+        if len(pieces) > 1 and row["label"] != "profile" and "profile" not in (row.get("also_ok") or []):
+            harmless = np.zeros_like(target)
+            harmless[2:4] = 1
+            for piece in pieces:
+                texts.append(piece), wanted.append(harmless), weight.append(0.5)
+    return texts, np.array(wanted), np.array(weight, np.float32)
+
+
+# Names of the adapter format (docs/EMBEDDER.md) for the checkpoint's.
+PARTS = {
+    "attention.self.query": "query", "attention.self.key": "key", "attention.self.value": "value",
+    "attention.output.dense": "merge", "intermediate.dense": "expand", "output.dense": "contract",
+}
+
+
+def model_id():
+    """The shipped model that the adapter belongs to, as xtask names it."""
+    source = (ROOT / "xtask/src/model.rs").read_text(encoding="utf-8")
+    return source[source.index("const MODEL_ID") :].split('"')[1]
+
+
+def save(path, parameters):
+    """Writes the tensors that foremind-embed's example `pack_adapter` makes an adapter file of."""
+    tensors = {}
+    for name, (down, up) in parameters["deltas"].items():
+        _, _, number, part = name.split(".", 3)
+        tensors[f"delta.{number}.{PARTS[part]}.a"] = down.T
+        tensors[f"delta.{number}.{PARTS[part]}.b"] = up.T
+    tensors["head.route/1.pool"] = parameters["query"]
+    tensors["head.route/1.0.weight"], tensors["head.route/1.0.bias"] = parameters["hidden"].T, parameters["hidden_bias"]
+    tensors["head.route/1.1.weight"], tensors["head.route/1.1.bias"] = parameters["out"].T, parameters["out_bias"]
+    words = "adapted attention gelu none" if parameters["deltas"] else "attention gelu none"
+    tensors = {name: np.ascontiguousarray(value, np.float32) for name, value in tensors.items()}
+    save_file(tensors, path, {"model": model_id(), "head.route/1": words})
+
+
+def statements_of(path):
+    found = collections.defaultdict(list)
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            piece = json.loads(line)
+            found[piece["id"]].append(piece["text"])
+    return found
+
+
+def main():
+    parser = argparse.ArgumentParser(usage=__doc__)
+    parser.add_argument("model"), parser.add_argument("features"), parser.add_argument("cache")
+    parser.add_argument("--layers", type=int, default=3)
+    parser.add_argument("--rank", type=int, default=8)
+    parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rate", type=float, default=8e-4)
+    parser.add_argument("--save"), parser.add_argument("--report")
+    given = parser.parse_args()
+
+    rows = [row for row in load_split(load_rows()) if row["lang"] == "en"]
+    statements = statements_of(given.features)
+    learning = [row for row in rows if row["part"] == "train"]
+    np.random.default_rng(1).shuffle(learning)
+    learning = learning[: round(given.share * len(learning))]
+    backbone = Backbone(given.model)
+    texts, wanted, weight = examples(learning, statements)
+    measured = [row for row in rows if row["part"] in ("validation", "test")]
+    asked = [(row, text) for row in measured for text in statements.get(row["id"]) or [row["text"]]]
+    below = LAYERS - given.layers
+    states = hidden_states(backbone, texts + [text for _, text in asked], below, given.cache)
+    print(f"{len(learning)} rows, {len(texts)} texts, {len(asked)} statements measured", flush=True)
+
+    def measure(parameters):
+        z = predict(backbone, given.layers, parameters, states[len(texts) :])
+        return report(measured, [row["id"] for row, _ in asked], z, f"layers {given.layers} share {given.share}")
+
+    parameters = train(backbone, given.layers, given.rank, given.epochs, states[: len(texts)], wanted, weight, given.seed,
+                       given.rate, measure)
+    if given.save:
+        save(given.save, parameters)
+
+
+if __name__ == "__main__":
+    main()
