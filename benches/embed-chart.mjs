@@ -14,7 +14,6 @@ const STYLE = `
     .value { font-size: 11.5px; font-variant-numeric: tabular-nums; text-anchor: middle; }
     .grid { stroke: #d9dce1; }
     .peer { stroke: #b4541f; stroke-width: 1.5; stroke-dasharray: 5 4; }
-    .peer-name { fill: #b4541f; text-anchor: end; }
     .simd { fill: #8fb8ad; }
     .relaxed { fill: #1f6f61; }
     .whisker { stroke: #16181d; stroke-opacity: 0.45; }
@@ -24,7 +23,6 @@ const STYLE = `
       .quiet { fill: #959ca8; }
       .grid { stroke: #3a404a; }
       .peer { stroke: #f0955f; }
-      .peer-name { fill: #f0955f; }
       .simd { fill: #4d7d73; }
       .relaxed { fill: #6fd0bd; }
       .whisker { stroke: #f2f4f7; }
@@ -34,12 +32,13 @@ const STYLE = `
 export function chart(figures) {
   const series = SERIES.filter(([name]) => figures[`ratio_${name}`]);
   const highest = Math.max(1.1, ...series.flatMap(([name]) => figures[`ratio_${name}_90`].map(([, high]) => high)));
-  const top = Math.ceil(highest / 0.25) * 0.25;
+  const step = highest > 1.5 ? 0.5 : 0.25;
+  const top = Math.ceil(highest / step) * step;
   const y = (ratio) => HEIGHT - BOTTOM - (ratio / top) * (HEIGHT - TOP - BOTTOM);
   const group = (WIDTH - LEFT - RIGHT) / figures.lengths.length;
   const bar = Math.min(34, (group * 0.62) / series.length);
   const parts = [];
-  for (let line = 0; line <= top + 1e-9; line += 0.25) {
+  for (let line = 0; line <= top + 1e-9; line += step) {
     parts.push(`<line class="grid" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${n(y(line))}" y2="${n(y(line))}"/>`);
     parts.push(`<text class="quiet" x="${LEFT - 8}" y="${n(y(line) + 4)}" text-anchor="end">${line.toFixed(2)}</text>`);
   }
@@ -57,11 +56,12 @@ export function chart(figures) {
     parts.push(`<text x="${n(middle)}" y="${HEIGHT - BOTTOM + 20}" text-anchor="middle">${length}</text>`);
   });
   parts.push(`<line class="peer" x1="${LEFT}" x2="${WIDTH - RIGHT}" y1="${n(y(1))}" y2="${n(y(1))}"/>`);
-  parts.push(`<text class="peer-name" x="${WIDTH - RIGHT}" y="${n(y(1) - 6)}">onnxruntime-web, its fastest model</text>`);
   const keys = series.map(([name, title], index) => {
     const x = LEFT + index * 190;
     return `<rect class="${name}" x="${x}" y="58" width="12" height="12" rx="2"/><text x="${x + 18}" y="68.5">${title}</text>`;
   });
+  const x = LEFT + series.length * 190;
+  keys.push(`<line class="peer" x1="${x}" x2="${x + 24}" y1="64" y2="64"/><text x="${x + 30}" y="68.5">onnxruntime-web, its fastest model</text>`);
   const browser = figures.host.chromium.replace('/', ' ').replace(/^(\S+ \d+)\..*/, '$1');
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 ${WIDTH} ${HEIGHT}" width="${WIDTH}" height="${HEIGHT}" role="img" aria-label="Time of one embedding against onnxruntime-web, by number of tokens">
   <style>${STYLE}
