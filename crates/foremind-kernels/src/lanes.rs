@@ -119,3 +119,21 @@ pub fn dot_sevens_is_exact<L: Lanes>() -> bool {
     };
     (0..4).all(|lane| found[lane] == exact(lane))
 }
+
+/// Whether [`Lanes::dot_sevens`], given bytes beyond its range, saturates sums of two products to an i16.
+///
+/// This tells processors apart without a clock: x86 without VNNI multiplies bytes by an instruction that saturates, and
+/// needs two more for the sum. VNNI's one instruction does not saturate, nor does Arm's. Results are never made so.
+pub fn dot_sevens_saturates<L: Lanes>() -> bool {
+    let (weights, beyond) = ([127_i8; 16], [-1_i8; 16]);
+    // SAFETY: both arrays have 16 bytes. The detour keeps the compiler from working the sums out itself.
+    let (weights, beyond) = unsafe {
+        (
+            L::load_bytes(core::hint::black_box(weights.as_ptr())),
+            L::load_bytes(core::hint::black_box(beyond.as_ptr())),
+        )
+    };
+    let mut found = [0; 4];
+    L::store_i32(&mut found, L::dot_sevens(weights, beyond, L::splat_i32(0)));
+    found[0] == 2 * i32::from(i16::MAX)
+}
