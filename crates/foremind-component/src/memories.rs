@@ -209,6 +209,11 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
                 ErrorCode::Internal,
                 "an opening with a key of the host asked for another one",
             )),
+            OpenStep::Profile => OpenReply::Continue,
+            OpenStep::NeedNames => OpenReply::Failed(Error::new(
+                ErrorCode::Internal,
+                "an opening of a store with compare-and-swap asked for names",
+            )),
             OpenStep::Commit {
                 expected_head,
                 puts,

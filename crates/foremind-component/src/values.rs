@@ -78,6 +78,8 @@ impl Values {
         strict: bool,
     ) -> Result<Written, Error> {
         let (head, slot) = (Key::head(), Key::slot());
+        // The key of a memory that is there is replaced once it is sure that nobody else was faster.
+        let late = |key: &Key| expected_head.is_some() && (*key == slot || *key == Key::spare());
         let Some((_, new_head)) = puts.iter().find(|(key, _)| *key == head) else {
             return Err(Error::new(ErrorCode::Internal, "a batch without a head"));
         };
@@ -85,7 +87,7 @@ impl Values {
         if token(self.value(&head)?.as_deref()) != Found::expected(expected_head) {
             return Ok(Written::Conflict);
         }
-        for (key, value) in puts {
+        for (key, value) in puts.iter().filter(|(key, _)| !late(key)) {
             if *key == slot {
                 // Of two that make the memory, the second must not replace the key of the first.
                 if !self.swap(key, Found::Absent, value)? {
@@ -107,11 +109,14 @@ impl Values {
             Ok(swapped) => swapped,
         };
         if !swapped {
-            for (key, _) in puts.iter().filter(|(key, _)| *key != head && *key != slot) {
+            for (key, _) in puts.iter().filter(|(key, _)| Key::is_of_log(key.as_str())) {
                 // Nothing refers to it: what fails here costs room only.
                 let _ = self.0.delete(key.as_str());
             }
             return Ok(Written::Conflict);
+        }
+        for (key, value) in puts.iter().filter(|(key, _)| late(key)) {
+            self.0.set(key.as_str(), value).map_err(failed)?;
         }
         let mut left = None;
         for key in deletes {

@@ -19,6 +19,7 @@ mod response;
 mod state;
 mod statements;
 mod tokens;
+mod upkeep;
 mod write;
 
 pub use engine::Engine;
@@ -30,3 +31,4 @@ pub use response::{
     Section, Shown, Stats,
 };
 pub use tokens::estimate as estimate_tokens;
+pub use upkeep::ProfileView;

@@ -10,6 +10,7 @@ use crate::manage::unknown_id;
 use crate::op::{Plan, VectorCache};
 use crate::recall::{self, Question, Sight, status_at};
 use crate::response::{Chain, Listing, PendingList, Prompt, Response, Stats};
+use crate::state::State;
 
 /// Most records of one page.
 const PAGE_RECORDS: u32 = 1_000;
@@ -67,18 +68,7 @@ impl Engine {
         budget_tokens: u32,
         now_ms: i64,
     ) -> Result<Prompt, Error> {
-        check_budget(budget_tokens)?;
-        let sight = Sight {
-            state: &self.state,
-            scope,
-            now_ms,
-        };
-        let question = Question {
-            query: None,
-            vector: None,
-            domains: Vec::new(),
-        };
-        Ok(recall::recall(&sight, &question, budget_tokens))
+        profile(&self.state, scope, budget_tokens, now_ms)
     }
 
     /// A record as it is at `now_ms`.
@@ -206,6 +196,27 @@ impl Engine {
         }
         stats
     }
+}
+
+/// The prompt without a query.
+pub(crate) fn profile(
+    state: &State,
+    scope: &Scope,
+    budget_tokens: u32,
+    now_ms: i64,
+) -> Result<Prompt, Error> {
+    check_budget(budget_tokens)?;
+    let sight = Sight {
+        state,
+        scope,
+        now_ms,
+    };
+    let question = Question {
+        query: None,
+        vector: None,
+        domains: Vec::new(),
+    };
+    Ok(recall::recall(&sight, &question, budget_tokens))
 }
 
 /// Who may look at a record: whoever sees it when recalling, and whoever administers a scope around it.

@@ -40,8 +40,8 @@ pub(crate) struct TurnKey {
 }
 
 /// What is known of one id.
-#[derive(Debug, Default)]
-struct Slot {
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Slot {
     added: Option<Added>,
     status: Option<(Stamp, Status, Option<i64>)>,
     route: Option<(RouteRank, Box<Route>)>,
@@ -54,7 +54,7 @@ struct Slot {
 }
 
 /// The least addition.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 struct Added {
     stamp: Stamp,
     /// Whether its own verdict was the owner's.
@@ -447,11 +447,100 @@ impl Slot {
 impl State {
     /// When a record was last told or confirmed, Unix milliseconds.
     pub(crate) fn last_heard_ms(&self, record: &Record) -> i64 {
-        let told = self.slots.get(&record.id).and_then(Slot::last_told_ms);
+        self.slots
+            .get(&record.id)
+            .map_or(record.times.told_ms, |slot| slot.heard_ms(record))
+    }
+}
+
+/// The profile as a value of its own.
+impl State {
+    /// A state that holds these records only, each last heard of at the time beside it.
+    pub(crate) fn of_profile(records: Vec<(Record, i64)>) -> Self {
+        let stamp = Stamp {
+            lamport: 0,
+            writer: WriterId(0),
+            counter: 0,
+            position: 0,
+        };
+        let slot = |(record, heard_ms): (Record, i64)| {
+            let slot = Slot {
+                told: Some((stamp, heard_ms, record.proof_count)),
+                added: Some(Added {
+                    stamp,
+                    by_owner: record.route.stage == Stage::Owner,
+                    record: Box::new(record),
+                }),
+                ..Slot::default()
+            };
+            (slot.record().map(|record| record.id), slot)
+        };
+        let slots = records.into_iter().map(slot);
+        Self {
+            slots: slots.filter_map(|(id, slot)| Some((id?, slot))).collect(),
+            ..Self::default()
+        }
+    }
+
+    /// The slots that `entries` touch, as they will be after them.
+    pub(crate) fn slots_after(&self, entries: &[Entry]) -> BTreeMap<RecordId, Slot> {
+        let mut after: BTreeMap<RecordId, Slot> = BTreeMap::new();
+        for entry in entries {
+            for (position, change) in (0..).zip(&entry.changes) {
+                let id = match change {
+                    Change::Add(record) => record.id,
+                    Change::Revise { id, .. } | Change::Erase { id, .. } => *id,
+                    _ => continue,
+                };
+                let slot = after
+                    .entry(id)
+                    .or_insert_with(|| self.slots.get(&id).cloned().unwrap_or_default());
+                let stamp = entry.stamp(position);
+                match change {
+                    Change::Add(record) => slot.add(record.clone(), stamp),
+                    Change::Revise { revision, .. } => slot.revise(revision.clone(), stamp),
+                    Change::Erase { at_ms, .. } => slot.erase(*at_ms),
+                    _ => false,
+                };
+            }
+        }
+        after
+    }
+
+    /// Whether the profile is another one with these slots in the place of its own.
+    pub(crate) fn changes_profile(&self, after: &BTreeMap<RecordId, Slot>) -> bool {
+        after.iter().any(|(id, slot)| {
+            let before = self.slots.get(id).and_then(Slot::in_profile);
+            before != slot.in_profile()
+        })
+    }
+
+    /// The records of the profile, by id, with these slots in the place of its own.
+    pub(crate) fn profile_records(&self, after: &BTreeMap<RecordId, Slot>) -> Vec<(Record, i64)> {
+        let kept = self.slots.iter().filter(|(id, _)| !after.contains_key(id));
+        let mut records: Vec<(Record, i64)> = kept
+            .chain(after)
+            .filter_map(|(_, slot)| slot.in_profile())
+            .map(|(record, heard_ms)| (record.clone(), heard_ms))
+            .collect();
+        records.sort_by_key(|(record, _)| record.id);
+        records
+    }
+}
+
+impl Slot {
+    /// Its record if that stands in the profile, some day or now, and when it was last heard of.
+    fn in_profile(&self) -> Option<(&Record, i64)> {
+        let record = self.record()?;
+        let may_show = crate::profile::is_candidate(record) && is_searchable(record);
+        may_show.then(|| (record, self.heard_ms(record)))
+    }
+
+    fn heard_ms(&self, record: &Record) -> i64 {
         record
             .times
             .told_ms
-            .max(told.unwrap_or(i64::MIN))
+            .max(self.last_told_ms().unwrap_or(i64::MIN))
             .max(record.confirmed_ms.unwrap_or(i64::MIN))
     }
 }

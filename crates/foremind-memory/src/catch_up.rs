@@ -8,7 +8,7 @@ use foremind_vault::{Head, HeadToken, Key, Run, Vault, VaultError};
 use foremind_engine::Engine;
 
 /// Most values asked for at once, so that opening a large memory does not hold it twice.
-const VALUES_PER_READ: usize = 32;
+pub(crate) const VALUES_PER_READ: usize = 32;
 /// How often a head may move away under a reader.
 const ATTEMPTS: u32 = 32;
 
@@ -17,6 +17,8 @@ const ATTEMPTS: u32 = 32;
 pub(crate) struct CatchUp {
     phase: Phase,
     attempts: u32,
+    /// Whether an older head than one seen is no news.
+    stale_reads: bool,
     /// The head under which a value was missing: if it is still the head then, the value is lost.
     hole: Option<(HeadToken, VaultError)>,
 }
@@ -28,7 +30,7 @@ enum Phase {
         floor: u64,
     },
     Runs {
-        head: Head,
+        head: Box<Head>,
         rest: VecDeque<Run>,
         asked: Vec<Run>,
     },
@@ -46,6 +48,7 @@ impl CatchUp {
         let catch_up = Self {
             phase: head_phase(vault),
             attempts: 0,
+            stale_reads: vault.reads_stale(),
             hole: None,
         };
         (catch_up, vec![Key::head()])
@@ -57,7 +60,7 @@ impl CatchUp {
         let head = vault.head().clone();
         catch_up.phase = Phase::Runs {
             rest: vault.missing(&head).into(),
-            head,
+            head: Box::new(head),
             asked: Vec::new(),
         };
         let progress = catch_up.ask(vault);
@@ -79,7 +82,14 @@ impl CatchUp {
                         "the stored memory is gone; open it again to start a new one",
                     )
                 })?;
-                let head = vault.read_head(value, *floor)?;
+                let head = match vault.read_head(value, *floor) {
+                    Err(VaultError::Replaced { seen, found })
+                        if self.stale_reads && found < seen =>
+                    {
+                        return Ok(Progress::Done);
+                    }
+                    head => head?,
+                };
                 if let Some((token, error)) = self.hole.take()
                     && token == head.token()
                 {
@@ -90,7 +100,7 @@ impl CatchUp {
                 }
                 self.phase = Phase::Runs {
                     rest: vault.missing(&head).into(),
-                    head,
+                    head: Box::new(head),
                     asked: Vec::new(),
                 };
             }
@@ -129,7 +139,7 @@ impl CatchUp {
         if matches!(progress, Progress::Done)
             && let Phase::Runs { head, .. } = &self.phase
         {
-            vault.install(head.clone());
+            vault.install((**head).clone());
         }
         Ok(progress)
     }

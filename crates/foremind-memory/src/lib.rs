@@ -5,12 +5,29 @@
 //! host says that a commit is written, and when entries of other writers are read.
 
 mod catch_up;
+mod export;
+mod import;
+mod lines;
 mod memory;
+mod merge;
 mod opening;
 mod protocol;
+mod rekey;
+mod store;
+mod survey;
+mod task;
 
 pub use foremind_engine::{Request, Response};
-pub use foremind_vault::{DataKey, HeadToken, Key, WrapMethod};
+pub use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 pub use memory::{Memory, Op};
 pub use opening::Opening;
 pub use protocol::{KeySource, OpenOptions, OpenReply, OpenStep, Reply, Step};
+pub use store::{Capabilities, Commit, StoreReply, StoreStep, Strategy, Written};
+pub use survey::Survey;
+pub use task::{Chore, Damage, Report, Task, TaskReply, TaskStep, Verified};
+
+/// Bodies of fuzz tests, which call inner parts with hostile bytes. No interface.
+#[doc(hidden)]
+pub mod fuzz {
+    pub use crate::import::fuzz_import as import;
+}

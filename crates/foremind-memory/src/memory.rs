@@ -1,9 +1,11 @@
-use foremind_engine::{self as engine, Engine, Request};
+use foremind_engine::{self as engine, Engine, Request, Response};
 use foremind_types::{
-    Ambient, Change, Embedding, EncodeFailure, Entry, Error, ErrorCode, MemoryId,
+    Ambient, Change, Embedding, EncodeFailure, Entry, Error, ErrorCode, MemoryId, Record,
     VECTOR_DIMENSIONS, WriterId,
 };
-use foremind_vault::{Batch, Draws, HeadToken, Key, Plan, Run, Vault, VaultError};
+use foremind_vault::{
+    Batch, Draws, HeadToken, Heard, Key, Plan, ProfileUpdate, Run, Vault, VaultError,
+};
 
 use crate::catch_up::{CatchUp, Progress};
 use crate::{Reply, Step};
@@ -26,10 +28,21 @@ pub struct Memory {
 #[derive(Debug)]
 pub struct Op {
     refresh_only: bool,
+    /// What it erased, or an earlier operation, is being taken out of what is stored.
+    sweeping: Sweeping,
     engine_op: engine::Op,
     begun: bool,
     replans: u32,
     phase: Phase,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sweeping {
+    No,
+    /// Before the engine hears that its changes are written.
+    AfterCommit,
+    /// Nothing else is to be done.
+    Only,
 }
 
 #[derive(Debug)]
@@ -41,18 +54,27 @@ enum Phase {
         heads: usize,
     },
     /// Reading what the commit rewrites.
-    Reading(Box<Reading>),
+    Reading(Box<Planned>),
     Committing(Box<Batch>),
     Finished,
 }
 
+/// Entries to be committed, and what that rewrites.
 #[derive(Debug)]
-struct Reading {
-    entry: Entry,
+pub(crate) struct Planned {
+    entries: Vec<Entry>,
     strict: bool,
     plan: Plan,
     base: HeadToken,
     runs: Vec<Run>,
+}
+
+/// What became of a plan.
+pub(crate) enum Prepared {
+    /// It can be written.
+    Batch(Box<Batch>),
+    /// The head moved meanwhile: plan again.
+    Moved,
 }
 
 impl Memory {
@@ -71,11 +93,51 @@ impl Memory {
     pub fn begin(&self, request: Request) -> Op {
         Op {
             refresh_only: matches!(request, Request::Refresh {}),
+            sweeping: Sweeping::No,
             engine_op: self.engine.begin(request),
             begun: false,
             replans: 0,
             phase: Phase::Start,
         }
+    }
+
+    /// Starts to finish an erasure that was cut, if there is one.
+    pub(crate) fn begin_sweep(&self) -> Op {
+        Op {
+            sweeping: Sweeping::Only,
+            ..self.begin(Request::Refresh {})
+        }
+    }
+
+    pub(crate) fn vault(&self) -> &Vault {
+        &self.vault
+    }
+
+    pub(crate) fn keep_journals(&mut self) {
+        self.vault.keep_journals();
+    }
+
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The random bytes of one step.
+    pub(crate) fn draws(&mut self, at: &Ambient) -> Draws {
+        let draws = Draws::new(&at.entropy, self.writer.0, self.steps);
+        self.steps = self.steps.wrapping_add(1);
+        draws
+    }
+
+    pub(crate) fn feed(
+        &mut self,
+        reader: &mut CatchUp,
+        values: &[Option<Vec<u8>>],
+    ) -> Result<Progress, Error> {
+        reader.feed(values, &mut self.vault, &mut self.engine)
+    }
+
+    pub(crate) fn is_swept(&mut self) -> bool {
+        self.vault.is_swept()
     }
 
     /// How many commits led to the state that this memory knows.
@@ -98,13 +160,15 @@ impl Memory {
 
     /// Says what `op` needs next. `reply` answers the step before; `at.entropy` is fresh for each call.
     pub fn step(&mut self, op: &mut Op, reply: Reply, at: &Ambient) -> Step {
-        let mut draws = Draws::new(&at.entropy, self.writer.0, self.steps);
-        self.steps = self.steps.wrapping_add(1);
+        let mut draws = self.draws(at);
         let phase = core::mem::replace(&mut op.phase, Phase::Finished);
         if let Reply::Failed(error) = reply {
             return self.give_up(op, error, &mut draws, at);
         }
         let next = match (phase, reply) {
+            (Phase::Start, Reply::Begin) if op.sweeping == Sweeping::Only => {
+                self.sweep(op, &mut draws, at)
+            }
             (Phase::Start, Reply::Begin) => {
                 if self.exclusive && !op.refresh_only {
                     self.advance(op, engine::Reply::Begin, &mut draws, at)
@@ -119,8 +183,8 @@ impl Memory {
                 let embedded = embedded.and_then(|embedded| shaped(embedded, texts, heads));
                 self.advance(op, engine::Reply::Encoded(embedded), &mut draws, at)
             }
-            (Phase::Reading(reading), Reply::Values(values)) => {
-                self.rewrite(op, *reading, &values, &mut draws)
+            (Phase::Reading(planned), Reply::Values(values)) => {
+                self.rewrite(op, &planned, &values, &mut draws)
             }
             (Phase::Committing(batch), Reply::Committed) => {
                 self.committed(op, *batch, &mut draws, at)
@@ -197,6 +261,7 @@ impl Memory {
                 op.phase = Phase::CatchingUp(reader);
                 Ok(Step::NeedRead { keys })
             }
+            Progress::Done if op.sweeping != Sweeping::No => self.sweep(op, draws, at),
             Progress::Done if op.begun => self.advance(op, engine::Reply::Replan, draws, at),
             Progress::Done => self.advance(op, engine::Reply::Begin, draws, at),
         }
@@ -210,73 +275,122 @@ impl Memory {
         draws: &mut Draws,
         at: &Ambient,
     ) -> Result<Step, Error> {
+        let entry = self.entry(changes, at);
+        self.write(op, vec![entry], strict, draws)
+    }
+
+    /// Writes entries, or none: then what is left of erasures is taken out.
+    fn write(
+        &mut self,
+        op: &mut Op,
+        entries: Vec<Entry>,
+        strict: bool,
+        draws: &mut Draws,
+    ) -> Result<Step, Error> {
+        let planned = self.planned(entries, strict);
+        let keys = self.keys_of(&planned);
+        if keys.is_empty() {
+            return self.rewrite(op, &planned, &[], draws);
+        }
+        op.phase = Phase::Reading(Box::new(planned));
+        Ok(Step::NeedRead { keys })
+    }
+
+    /// The next entry of this memory's writer.
+    pub(crate) fn entry(&self, changes: Vec<Change>, at: &Ambient) -> Entry {
         let (counter, lamport) = self.vault.next_stamp(self.writer);
-        let entry = Entry {
+        Entry {
             writer: self.writer,
             counter,
             lamport,
             at_ms: at.now_ms,
             changes,
-        };
-        let plan = self.vault.plan(&entry);
-        let reading = Reading {
-            entry,
+        }
+    }
+
+    pub(crate) fn planned(&self, entries: Vec<Entry>, strict: bool) -> Planned {
+        let plan = self.vault.plan(&entries);
+        Planned {
+            entries,
             strict,
             base: self.vault.head().token(),
             runs: self.vault.reads(&plan),
             plan,
-        };
-        let keys: Vec<Key> = reading
-            .runs
-            .iter()
-            .flat_map(|run| self.vault.keys_of(run))
-            .collect();
-        if keys.is_empty() {
-            return self.rewrite(op, reading, &[], draws);
         }
-        op.phase = Phase::Reading(Box::new(reading));
-        Ok(Step::NeedRead { keys })
+    }
+
+    /// What a plan has to read.
+    pub(crate) fn keys_of(&self, planned: &Planned) -> Vec<Key> {
+        let runs = planned.runs.iter();
+        runs.flat_map(|run| self.vault.keys_of(run)).collect()
     }
 
     /// Builds the batch once everything that it rewrites is read.
-    fn rewrite(
-        &mut self,
-        op: &mut Op,
-        reading: Reading,
+    pub(crate) fn prepare(
+        &self,
+        planned: &Planned,
         mut values: &[Option<Vec<u8>>],
         draws: &mut Draws,
-    ) -> Result<Step, Error> {
-        if reading.base != self.vault.head().token() {
+    ) -> Result<Prepared, Error> {
+        if planned.base != self.vault.head().token() {
             // Another operation of this memory moved the head meanwhile.
-            return replan(op, &self.vault);
+            return Ok(Prepared::Moved);
         }
-        let mut read = Vec::with_capacity(reading.runs.len());
-        for run in &reading.runs {
+        let mut read = Vec::with_capacity(planned.runs.len());
+        for run in &planned.runs {
             let (own, later) = values.split_at(run.values().min(values.len()));
             values = later;
             match self.vault.read_run(run, own) {
                 Ok(entries) => read.push(entries),
                 // Folded away by another writer; if it is lost instead, the reader finds out.
-                Err(VaultError::Missing { .. }) => return replan(op, &self.vault),
+                Err(VaultError::Missing { .. }) => return Ok(Prepared::Moved),
                 Err(error) => return Err(error.into()),
             }
         }
+        let profile = match self.engine.profile_after(&planned.entries) {
+            Some(records) => ProfileUpdate::Write(heard(records)),
+            // Stored by a build that kept none, or made anew by a repair.
+            None if self.vault.profile_key().is_none() && !planned.entries.is_empty() => {
+                ProfileUpdate::Write(heard(self.engine.profile_records()))
+            }
+            None => ProfileUpdate::Keep,
+        };
         let batch = self
             .vault
-            .batch(&reading.plan, read, &reading.entry, draws)?;
+            .batch(&planned.plan, read, &planned.entries, profile, draws)?;
+        Ok(Prepared::Batch(Box::new(batch)))
+    }
+
+    fn rewrite(
+        &mut self,
+        op: &mut Op,
+        planned: &Planned,
+        values: &[Option<Vec<u8>>],
+        draws: &mut Draws,
+    ) -> Result<Step, Error> {
+        let Prepared::Batch(mut batch) = self.prepare(planned, values, draws)? else {
+            return replan(op, &self.vault);
+        };
+        // The values go to the store; what remains is what the state needs afterwards.
         let step = Step::Commit {
             expected_head: batch.expected_head,
-            puts: batch.puts.clone(),
-            deletes: batch.deletes.clone(),
-            strict: reading.strict,
+            puts: core::mem::take(&mut batch.puts),
+            deletes: core::mem::take(&mut batch.deletes),
+            strict: planned.strict,
         };
-        // The values are on their way to the store; what remains is what the state needs afterwards.
-        op.phase = Phase::Committing(Box::new(Batch {
-            puts: Vec::new(),
-            deletes: Vec::new(),
-            ..batch
-        }));
+        op.phase = Phase::Committing(batch);
         Ok(step)
+    }
+
+    /// Takes over what the store has written.
+    pub(crate) fn installed(&mut self, batch: Batch) -> Result<(), Error> {
+        for sequenced in batch.entries {
+            if self.vault.absorb(&sequenced)? {
+                self.engine.apply(sequenced.entry);
+            }
+        }
+        self.vault.install(batch.head);
+        Ok(())
     }
 
     fn committed(
@@ -286,14 +400,34 @@ impl Memory {
         draws: &mut Draws,
         at: &Ambient,
     ) -> Result<Step, Error> {
-        if let Some(sequenced) = batch.entry
-            && self.vault.absorb(&sequenced)?
-        {
-            self.engine.apply(sequenced.entry);
+        self.installed(batch)?;
+        op.replans = 0;
+        if op.sweeping == Sweeping::No {
+            op.sweeping = Sweeping::AfterCommit;
         }
-        self.vault.install(batch.head);
-        self.advance(op, engine::Reply::Committed, draws, at)
+        self.sweep(op, draws, at)
     }
+
+    /// Goes on taking out what was erased, then with what waits for it.
+    fn sweep(&mut self, op: &mut Op, draws: &mut Draws, at: &Ambient) -> Result<Step, Error> {
+        if !self.vault.is_swept() {
+            return self.write(op, Vec::new(), true, draws);
+        }
+        match core::mem::replace(&mut op.sweeping, Sweeping::No) {
+            Sweeping::AfterCommit => self.advance(op, engine::Reply::Committed, draws, at),
+            _ => {
+                op.phase = Phase::Finished;
+                Ok(Step::Done(Ok(Response::Refresh {})))
+            }
+        }
+    }
+}
+
+fn heard(records: Vec<(Record, i64)>) -> Vec<Heard> {
+    records
+        .into_iter()
+        .map(|(record, heard_ms)| Heard { record, heard_ms })
+        .collect()
 }
 
 fn catch_up(op: &mut Op, vault: &Vault) -> Step {
@@ -319,20 +453,22 @@ fn shaped(
     texts: usize,
     heads: usize,
 ) -> Result<Vec<Vec<Embedding>>, EncodeFailure> {
-    let sound = |one: &Embedding| {
-        (one.vector.is_empty() || one.vector.len() == VECTOR_DIMENSIONS)
-            && one.scale.is_finite()
-            && one.scale > 0.0
-            && one.features.len() <= 64
-            && one.features.iter().all(|feature| feature.is_finite())
-    };
     let fits = embedded.len() == texts
         && embedded
             .iter()
-            .all(|of_text| of_text.len() == heads && of_text.iter().all(sound));
+            .all(|of_text| of_text.len() == heads && of_text.iter().all(is_sound));
     if fits {
         Ok(embedded)
     } else {
         Err(EncodeFailure::Failed)
     }
+}
+
+/// Whether an embedding that comes from outside has the shape of one.
+pub(crate) fn is_sound(one: &Embedding) -> bool {
+    (one.vector.is_empty() || one.vector.len() == VECTOR_DIMENSIONS)
+        && one.scale.is_finite()
+        && one.scale > 0.0
+        && one.features.len() <= 64
+        && one.features.iter().all(|feature| feature.is_finite())
 }

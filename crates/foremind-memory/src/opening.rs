@@ -1,9 +1,12 @@
-use foremind_engine::Engine;
-use foremind_types::{Ambient, Error, ErrorCode, MemoryId, WriterId};
+use foremind_engine::{Engine, ProfileView, Response};
+use foremind_types::{Ambient, Error, ErrorCode, MemoryId, Scope, WriterId};
 use foremind_vault::{DataKey, Draws, Key, KeySlot, Vault, VaultError, WrapMethod};
 
 use crate::catch_up::{CatchUp, Progress};
-use crate::{KeySource, Memory, OpenOptions, OpenReply, OpenStep};
+use crate::merge::Merge;
+use crate::rekey::{unusable, wrapped};
+use crate::task::{TaskReply, TaskStep, out_of_turn};
+use crate::{KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Reply, Step};
 
 /// How often an opening starts over because the store moved under it.
 const ATTEMPTS: u32 = 8;
@@ -15,6 +18,7 @@ pub struct Opening {
     phase: Phase,
     attempts: u32,
     steps: u64,
+    profile: Option<ProfileView>,
 }
 
 #[derive(Debug)]
@@ -36,6 +40,19 @@ enum Phase {
         engine: Box<Engine>,
         reader: CatchUp,
     },
+    /// Reading the stored profile.
+    Glancing(Box<Vault>),
+    Shown(Box<Vault>),
+    /// Looking for journals of others.
+    Merging {
+        memory: Box<Memory>,
+        merge: Box<Merge>,
+    },
+    /// Finishing an erasure that was cut.
+    Sweeping {
+        memory: Box<Memory>,
+        op: Op,
+    },
     Finished,
 }
 
@@ -48,6 +65,7 @@ impl Opening {
             phase: Phase::Start,
             attempts: 0,
             steps: 0,
+            profile: None,
         }
     }
 
@@ -56,8 +74,120 @@ impl Opening {
         let mut draws = Draws::new(&at.entropy, 0, self.steps);
         self.steps = self.steps.wrapping_add(1);
         let phase = core::mem::replace(&mut self.phase, Phase::Finished);
-        self.advance(phase, reply, &mut draws)
-            .unwrap_or_else(|error| OpenStep::Done(Err(error)))
+        if let Phase::Sweeping { memory, op } = phase {
+            return self.sweep(memory, op, reply, at);
+        }
+        if let Phase::Merging { memory, merge } = phase {
+            return self.merge(memory, merge, task_reply(reply), &mut draws, at);
+        }
+        let result = self.advance(phase, reply, &mut draws);
+        if let Ok(OpenStep::Done(Ok(mut memory))) = result {
+            if self.options.journals {
+                memory.keep_journals();
+                let merge = Box::default();
+                return self.merge(Box::new(memory), merge, TaskReply::Begin, &mut draws, at);
+            }
+            return self.begin_sweep(Box::new(memory), at);
+        }
+        result.unwrap_or_else(|error| OpenStep::Done(Err(error)))
+    }
+
+    /// The prompt of the stored profile, once [`OpenStep::Profile`] was seen: what the opened memory will answer,
+    /// to the byte.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a budget out of range, `internal` before.
+    pub fn profile(
+        &self,
+        scope: &Scope,
+        budget_tokens: u32,
+        now_ms: i64,
+    ) -> Result<Response, Error> {
+        let view = self
+            .profile
+            .as_ref()
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "the stored profile was not read"))?;
+        let prompt = view.prompt(scope, budget_tokens, now_ms)?;
+        Ok(Response::Profile(prompt))
+    }
+
+    fn merge(
+        &mut self,
+        mut memory: Box<Memory>,
+        mut merge: Box<Merge>,
+        reply: TaskReply,
+        draws: &mut Draws,
+        at: &Ambient,
+    ) -> OpenStep {
+        let step = match merge.step(&mut memory, reply, draws) {
+            Err(error) => return OpenStep::Done(Err(error)),
+            Ok(None) => return self.begin_sweep(memory, at),
+            Ok(Some(step)) => step,
+        };
+        self.phase = Phase::Merging { memory, merge };
+        match step {
+            TaskStep::NeedRead { keys } => OpenStep::NeedRead { keys },
+            TaskStep::NeedNames => OpenStep::NeedNames,
+            TaskStep::Commit {
+                expected_head,
+                puts,
+                deletes,
+                strict,
+            } => OpenStep::Commit {
+                expected_head,
+                puts,
+                deletes,
+                strict,
+            },
+            _ => OpenStep::Done(Err(out_of_turn())),
+        }
+    }
+
+    fn begin_sweep(&mut self, memory: Box<Memory>, at: &Ambient) -> OpenStep {
+        if self.options.stale_reads {
+            return OpenStep::Done(Ok(*memory));
+        }
+        let op = memory.begin_sweep();
+        self.sweep(memory, op, OpenReply::Begin, at)
+    }
+
+    /// Takes out what is left of an erasure that was cut. What fails here is done by later commits.
+    fn sweep(
+        &mut self,
+        mut memory: Box<Memory>,
+        mut op: Op,
+        reply: OpenReply,
+        at: &Ambient,
+    ) -> OpenStep {
+        let reply = match reply {
+            OpenReply::Begin => Reply::Begin,
+            OpenReply::Values(values) => Reply::Values(values),
+            OpenReply::Committed => Reply::Committed,
+            OpenReply::Conflict => Reply::Conflict,
+            OpenReply::Failed(error) => Reply::Failed(error),
+            _ => Reply::Failed(out_of_turn()),
+        };
+        match memory.step(&mut op, reply, at) {
+            Step::NeedRead { keys } => {
+                self.phase = Phase::Sweeping { memory, op };
+                OpenStep::NeedRead { keys }
+            }
+            Step::Commit {
+                expected_head,
+                puts,
+                deletes,
+                strict,
+            } => {
+                self.phase = Phase::Sweeping { memory, op };
+                OpenStep::Commit {
+                    expected_head,
+                    puts,
+                    deletes,
+                    strict,
+                }
+            }
+            Step::NeedEmbed { .. } | Step::Done(_) => OpenStep::Done(Ok(*memory)),
+        }
     }
 
     fn advance(
@@ -102,9 +232,21 @@ impl Opening {
                 OpenReply::Wrapped(blob),
             ) => {
                 let slot = KeySlot::write_external(memory_id, &data_key, &blob, 0, draws)
-                    .map_err(|error| Error::new(ErrorCode::InvalidArgument, error.to_string()))?;
+                    .map_err(unusable)?;
                 self.write_new(memory_id, &data_key, Some(slot), draws)
             }
+            (Phase::Glancing(vault), OpenReply::Values(values)) => {
+                let value = values.into_iter().next().flatten();
+                // Whatever is wrong with it: the log says the same, and says what is wrong.
+                let Ok(heard) = vault.read_profile(value) else {
+                    return self.read_runs(vault, draws);
+                };
+                let records = heard.into_iter().map(|one| (one.record, one.heard_ms));
+                self.profile = Some(ProfileView::new(records.collect()));
+                self.phase = Phase::Shown(vault);
+                Ok(OpenStep::Profile)
+            }
+            (Phase::Shown(vault), OpenReply::Continue) => self.read_runs(vault, draws),
             (Phase::Creating(vault), OpenReply::Committed) => {
                 Ok(self.done(Engine::new(), *vault, draws))
             }
@@ -165,6 +307,10 @@ impl Opening {
                 self.phase = Phase::Unwrapping { slot, head };
                 Ok(step)
             }
+            KeySource::Passphrase { passphrase, .. } => {
+                let data_key = slot.unwrap_passphrase(passphrase)?;
+                self.unwrapped(slot.memory_id(), &data_key, head.as_deref(), draws)
+            }
             KeySource::External => Err(VaultError::WrapMethod {
                 stored: slot.method(),
             }
@@ -201,9 +347,8 @@ impl Opening {
         let memory_id = MemoryId(draws.bytes());
         let data_key = DataKey::new(draws.bytes());
         match &self.options.key {
-            KeySource::Host(host_key) => {
-                let slot =
-                    KeySlot::write_host(memory_id, &data_key, host_key.as_bytes(), 0, draws)?;
+            key @ (KeySource::Host(_) | KeySource::Passphrase { .. }) => {
+                let slot = wrapped(key, memory_id, &data_key, 0, draws)?;
                 self.write_new(memory_id, &data_key, Some(slot), draws)
             }
             KeySource::External => {
@@ -226,7 +371,9 @@ impl Opening {
         let (vault, mut batch) = Vault::create(memory_id, data_key, draws)?;
         // The head last, as in every batch. A store that writes it by compare-and-swap may be left with the
         // slot alone; two that finish it then seal with the same data key, and the first head stays.
+        // The slot first, since in such a store it decides whose memory this is.
         if let Some(slot) = slot {
+            batch.puts.insert(0, (Key::spare(), slot.clone()));
             batch.puts.insert(0, (Key::slot(), slot));
         }
         self.phase = Phase::Creating(Box::new(vault));
@@ -251,8 +398,22 @@ impl Opening {
         if found < seen {
             return Err(VaultError::Replaced { seen, found }.into());
         }
+        let mut vault = Box::new(vault);
+        if self.options.stale_reads {
+            vault.read_stale();
+        }
+        if self.options.profile_first
+            && let Some(key) = vault.profile_key()
+        {
+            self.phase = Phase::Glancing(vault);
+            return Ok(OpenStep::NeedRead { keys: vec![key] });
+        }
+        self.read_runs(vault, draws)
+    }
+
+    fn read_runs(&mut self, vault: Box<Vault>, draws: &mut Draws) -> Result<OpenStep, Error> {
         let (reader, progress) = CatchUp::opened(&vault);
-        self.follow(progress, Box::new(vault), Box::default(), reader, draws)
+        self.follow(progress, vault, Box::default(), reader, draws)
     }
 
     fn follow(
@@ -284,5 +445,16 @@ impl Opening {
             writer,
             self.options.exclusive,
         )))
+    }
+}
+
+fn task_reply(reply: OpenReply) -> TaskReply {
+    match reply {
+        OpenReply::Values(values) => TaskReply::Values(values),
+        OpenReply::Names(names) => TaskReply::Names(Some(names)),
+        OpenReply::Committed => TaskReply::Committed,
+        OpenReply::Conflict => TaskReply::Conflict,
+        OpenReply::Failed(error) => TaskReply::Failed(error),
+        _ => TaskReply::Failed(out_of_turn()),
     }
 }

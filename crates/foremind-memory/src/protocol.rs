@@ -2,7 +2,7 @@ use core::fmt;
 
 use foremind_engine::Response;
 use foremind_types::{Embedding, EncodeFailure, Error, HeadId};
-use foremind_vault::{DataKey, HeadToken, Key, WrapMethod};
+use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 
 use crate::Memory;
 
@@ -83,9 +83,14 @@ pub enum OpenStep {
         /// 32 bytes.
         data_key: DataKey,
     },
+    /// List the names of all values; answer with [`OpenReply::Names`]. Only with [`OpenOptions::journals`].
+    NeedNames,
+    /// The profile can be asked for ([`crate::Opening::profile`]) while the log is still being read; answer with
+    /// [`OpenReply::Continue`]. Only with [`OpenOptions::profile_first`].
+    Profile,
     /// Write a batch, as in [`Step::Commit`].
     Commit {
-        /// Always `None` for now: a new memory.
+        /// `None`: a new memory; otherwise an erasure that was cut is finished.
         expected_head: Option<HeadToken>,
         /// Values to write.
         puts: Vec<(Key, Vec<u8>)>,
@@ -113,6 +118,10 @@ pub enum OpenReply {
     DataKey(DataKey),
     /// The wrapped data key, 1 to 4096 bytes.
     Wrapped(Vec<u8>),
+    /// The names of all values, in any order.
+    Names(Vec<String>),
+    /// Answer to [`OpenStep::Profile`].
+    Continue,
     /// The batch is written.
     Committed,
     /// Somebody else made the memory; nothing was written.
@@ -129,6 +138,8 @@ impl fmt::Debug for OpenReply {
             Self::KeyAlone(_) => "KeyAlone",
             Self::DataKey(_) => "DataKey",
             Self::Wrapped(_) => "Wrapped",
+            Self::Names(_) => "Names",
+            Self::Continue => "Continue",
             Self::Committed => "Committed",
             Self::Conflict => "Conflict",
             Self::Failed(_) => "Failed",
@@ -150,6 +161,14 @@ pub struct OpenOptions {
     /// The lowest generation that the host accepts, if it counts them outside of the store: an older store
     /// put back is then a `storage-lost` error. 0 accepts all.
     pub min_generation: u64,
+    /// Read the stored profile before the log, and say so with [`OpenStep::Profile`].
+    pub profile_first: bool,
+    /// For stores whose [`crate::Strategy::needs_journals`]: what other writers committed under a head that was
+    /// replaced is looked for and merged, and a head that is replaced later is a `conflict` error.
+    pub journals: bool,
+    /// For stores that are read late: an older head than one already seen is no news, instead of a loss. Nothing can
+    /// be written to such a store.
+    pub stale_reads: bool,
 }
 
 impl OpenOptions {
@@ -161,6 +180,9 @@ impl OpenOptions {
             exclusive: false,
             create: true,
             min_generation: 0,
+            profile_first: false,
+            journals: false,
+            stale_reads: false,
         }
     }
 
@@ -182,4 +204,11 @@ pub enum KeySource {
     Host(DataKey),
     /// The host wraps by itself and answers [`OpenStep::NeedKey`] and [`OpenStep::WrapKey`].
     External,
+    /// Words, from which a key is derived that wraps.
+    Passphrase {
+        /// The words.
+        passphrase: Passphrase,
+        /// What deriving costs when something is wrapped; absent: [`foremind_vault::PassphraseCost::default`].
+        cost: Option<PassphraseCost>,
+    },
 }

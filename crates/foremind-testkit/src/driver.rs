@@ -1,11 +1,11 @@
 use foremind_memory::{
-    DataKey, KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
-    Response, Step,
+    DataKey, KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Opening, Reply, Report,
+    Request, Response, Step, Survey, Task, TaskReply, TaskStep, Written,
 };
 use foremind_types::{Error, ErrorCode};
 use foremind_vault::Key;
 
-use crate::{Encoder, SeededAmbient, Store, Written};
+use crate::{Encoder, SeededAmbient, Store};
 
 /// Runs an operation to its end.
 ///
@@ -137,6 +137,10 @@ pub fn open_with(
                 Err(error) => OpenReply::Failed(error),
             },
             OpenStep::WrapKey { data_key } => OpenReply::Wrapped(wrapper.wrap(&data_key)),
+            OpenStep::Profile => OpenReply::Continue,
+            OpenStep::NeedNames => store
+                .names()
+                .map_or_else(OpenReply::Failed, OpenReply::Names),
             OpenStep::Commit {
                 expected_head,
                 puts,
@@ -167,4 +171,109 @@ pub fn read_opening(store: &mut dyn Store, keys: &[Key]) -> OpenReply {
         Ok(OpenReply::Values(values))
     };
     read(store).unwrap_or_else(OpenReply::Failed)
+}
+
+/// What a task reads and writes beside the store.
+#[derive(Clone, Debug, Default)]
+pub struct File {
+    /// What was exported, or is to be imported.
+    pub bytes: Vec<u8>,
+    /// How much is handed over at once; 0: everything.
+    pub piece_bytes: usize,
+    /// How much is handed over already.
+    pub read: usize,
+}
+
+/// Runs a task to its end.
+///
+/// # Errors
+/// The task's.
+pub fn run(
+    memory: &mut Memory,
+    task: Task,
+    wrapper: FakeWrapper,
+    file: &mut File,
+    store: &mut dyn Store,
+    ambient: &mut SeededAmbient,
+) -> Result<Report, Error> {
+    let mut chore = memory.begin_task(task);
+    let mut reply = TaskReply::Begin;
+    loop {
+        let step = memory.step_task(&mut chore, reply, &ambient.tick());
+        reply = match served(step, wrapper, file, store) {
+            Ok(reply) => reply,
+            Err(end) => return *end,
+        };
+    }
+}
+
+/// Verifies or repairs what is stored.
+///
+/// # Errors
+/// The survey's.
+pub fn survey(
+    mut survey: Survey,
+    wrapper: FakeWrapper,
+    store: &mut dyn Store,
+    ambient: &mut SeededAmbient,
+) -> Result<Report, Error> {
+    let mut reply = TaskReply::Begin;
+    loop {
+        let step = survey.step(reply, &ambient.tick());
+        reply = match served(step, wrapper, &mut File::default(), store) {
+            Ok(reply) => reply,
+            Err(end) => return *end,
+        };
+    }
+}
+
+/// Does what a step asks for; `Err` holds the end.
+fn served(
+    step: TaskStep,
+    wrapper: FakeWrapper,
+    file: &mut File,
+    store: &mut dyn Store,
+) -> Result<TaskReply, Box<Result<Report, Error>>> {
+    let failed = TaskReply::Failed;
+    Ok(match step {
+        TaskStep::NeedRead { keys } => store.read(&keys).map_or_else(failed, TaskReply::Values),
+        TaskStep::NeedNames if !store.capabilities().list => TaskReply::Names(None),
+        TaskStep::NeedNames => store
+            .names()
+            .map_or_else(failed, |names| TaskReply::Names(Some(names))),
+        TaskStep::NeedKey { wrapped, .. } => wrapper
+            .unwrap(&wrapped)
+            .map_or_else(failed, TaskReply::DataKey),
+        TaskStep::WrapKey { data_key } => TaskReply::Wrapped(wrapper.wrap(&data_key)),
+        TaskStep::Commit {
+            expected_head,
+            puts,
+            deletes,
+            strict,
+        } => match store.write(expected_head, &puts, &deletes, strict) {
+            Ok(Written::Committed) => TaskReply::Committed,
+            Ok(Written::Conflict) => TaskReply::Conflict,
+            Err(error) => failed(error),
+        },
+        TaskStep::Replace { puts, deletes } => match store.replace(&puts, &deletes) {
+            Ok(()) => TaskReply::Committed,
+            Err(error) => failed(error),
+        },
+        TaskStep::Piece(bytes) => {
+            file.bytes.extend_from_slice(&bytes);
+            TaskReply::Continue
+        }
+        TaskStep::NeedPiece => {
+            let left = &file.bytes[file.read..];
+            let length = match file.piece_bytes {
+                0 => left.len(),
+                most => left.len().min(most),
+            };
+            file.read += length;
+            let piece = left.get(..length).filter(|piece| !piece.is_empty());
+            TaskReply::Piece(piece.map(<[u8]>::to_vec))
+        }
+        TaskStep::Done(end) => return Err(Box::new(end)),
+        _ => failed(Error::new(ErrorCode::Internal, "a step of a later build")),
+    })
 }

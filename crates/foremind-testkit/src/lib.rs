@@ -5,9 +5,14 @@
 mod driver;
 mod encoder;
 mod entropy;
+mod primitive;
 mod store;
 
-pub use driver::{FakeWrapper, Opened, Running, drive, open, open_with, read_opening};
+pub use driver::{
+    FakeWrapper, File, Opened, Running, drive, open, open_with, read_opening, run, survey,
+};
 pub use encoder::{Encoder, NoEncoder, WordEncoder};
 pub use entropy::SeededAmbient;
-pub use store::{Capabilities, Fault, FaultKind, MemoryStore, Store, Written};
+pub use foremind_memory::{Capabilities, Written};
+pub use primitive::{Crash, LaggingStore, PrimitiveStore};
+pub use store::{Fault, FaultKind, MemoryStore, Store};

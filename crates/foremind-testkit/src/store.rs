@@ -1,27 +1,8 @@
 use std::collections::BTreeMap;
 
+use foremind_memory::{Capabilities, Written};
 use foremind_types::{Error, ErrorCode};
 use foremind_vault::{HeadToken, Key};
-
-/// What a store can do. Tests of the conformance suite run by these.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Capabilities {
-    /// A batch is written as a whole or not at all.
-    pub atomic_batch: bool,
-    /// The head is compared and swapped in one step.
-    pub cas: bool,
-    /// What was written is read by everybody at once.
-    pub read_after_write: bool,
-}
-
-/// How a commit ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Written {
-    /// Written.
-    Committed,
-    /// The head was another one; nothing was written.
-    Conflict,
-}
 
 /// Where values are kept.
 pub trait Store {
@@ -51,6 +32,12 @@ pub trait Store {
         deletes: &[Key],
         strict: bool,
     ) -> Result<Written, Error>;
+
+    /// Writes and deletes without comparing anything: a repair.
+    ///
+    /// # Errors
+    /// The store's failure.
+    fn replace(&mut self, puts: &[(Key, Vec<u8>)], deletes: &[Key]) -> Result<(), Error>;
 }
 
 /// One planned failure.
@@ -91,22 +78,20 @@ pub struct MemoryStore {
     writes: Vec<u64>,
     commits: u64,
     conflicts: u64,
+    largest_write_bytes: usize,
 }
 
 impl Default for MemoryStore {
     fn default() -> Self {
         Self {
             values: BTreeMap::new(),
-            capabilities: Capabilities {
-                atomic_batch: true,
-                cas: true,
-                read_after_write: true,
-            },
+            capabilities: Capabilities::FULL,
             fault: None,
             operations: 0,
             writes: Vec::new(),
             commits: 0,
             conflicts: 0,
+            largest_write_bytes: 0,
         }
     }
 }
@@ -157,6 +142,12 @@ impl MemoryStore {
     #[must_use]
     pub fn commits_and_conflicts(&self) -> (u64, u64) {
         (self.commits, self.conflicts)
+    }
+
+    /// The most bytes that one batch brought.
+    #[must_use]
+    pub fn largest_write_bytes(&self) -> usize {
+        self.largest_write_bytes
     }
 
     /// Everything stored.
@@ -213,6 +204,8 @@ impl Store for MemoryStore {
         _strict: bool,
     ) -> Result<Written, Error> {
         self.writes.push(self.operations);
+        let bytes = puts.iter().map(|(_, value)| value.len()).sum();
+        self.largest_write_bytes = self.largest_write_bytes.max(bytes);
         let fault = self.fault();
         if fault == Some(FaultKind::Before) {
             return Err(failed());
@@ -248,5 +241,19 @@ impl Store for MemoryStore {
             }
             Some(_) => Err(failed()),
         }
+    }
+
+    fn replace(&mut self, puts: &[(Key, Vec<u8>)], deletes: &[Key]) -> Result<(), Error> {
+        self.writes.push(self.operations);
+        if self.fault().is_some() {
+            return Err(failed());
+        }
+        for (key, value) in puts {
+            self.values.insert(key.clone(), value.clone());
+        }
+        for key in deletes {
+            self.values.remove(key);
+        }
+        Ok(())
     }
 }

@@ -4,8 +4,8 @@ use foremind_types::{Error, ErrorCode};
 
 use crate::Key;
 
-/// Why stored values cannot be read or written. All but [`VaultError::WrongKey`],
-/// [`VaultError::WrapMethod`] and [`VaultError::Unstorable`] are the store's fault.
+/// Why stored values cannot be read or written. All but [`VaultError::WrongKey`], [`VaultError::WrapMethod`],
+/// [`VaultError::Passphrase`] and [`VaultError::Unstorable`] are the store's fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum VaultError {
@@ -70,12 +70,21 @@ pub enum VaultError {
         /// Generation found.
         found: u64,
     },
+    /// Another writer replaced the head in a store that cannot prevent it.
+    Forked,
+    /// The memory was repaired while it was open.
+    Repaired,
     /// The key does not open the key slot.
     WrongKey,
     /// The key slot is wrapped in another way than the one asked for.
     WrapMethod {
         /// How it is wrapped.
         stored: crate::WrapMethod,
+    },
+    /// A passphrase or its costs cannot be used.
+    Passphrase {
+        /// Why.
+        why: &'static str,
     },
     /// The data cannot be written in the current format.
     Unstorable {
@@ -106,6 +115,10 @@ impl fmt::Display for VaultError {
                 f,
                 "the store went back from generation {seen} to {found}; reopen the memory"
             ),
+            Self::Forked => f.write_str(
+                "another writer replaced the head; open the memory again: both journals are kept and merged",
+            ),
+            Self::Repaired => f.write_str("the memory was repaired meanwhile; reopen it"),
             Self::WrongKey => {
                 f.write_str("the key does not open this memory; pass the key it was made with")
             }
@@ -113,6 +126,7 @@ impl fmt::Display for VaultError {
                 f,
                 "this memory's data key is wrapped by {stored}; open it with that kind of key"
             ),
+            Self::Passphrase { why } => write!(f, "the passphrase cannot be used: {why}"),
             Self::Unstorable { what } => write!(f, "{what} cannot be stored"),
         }
     }
@@ -133,13 +147,16 @@ impl VaultError {
             | Self::Missing { .. }
             | Self::Half { .. }
             | Self::Chain { .. } => ErrorCode::Corrupt,
+            Self::Forked => ErrorCode::Conflict,
             Self::NewerFormat { .. } => ErrorCode::NewerFormat,
-            Self::Replaced { .. } => ErrorCode::StorageLost,
+            Self::Replaced { .. } | Self::Repaired => ErrorCode::StorageLost,
             Self::WrongKey => ErrorCode::WrongKey,
             Self::WrapMethod { stored } => match stored {
                 crate::WrapMethod::Host => ErrorCode::KeyMissing,
+                crate::WrapMethod::Passphrase => ErrorCode::KeyMissing,
                 crate::WrapMethod::External => ErrorCode::WrongKey,
             },
+            Self::Passphrase { .. } => ErrorCode::InvalidArgument,
             Self::Unstorable { .. } => ErrorCode::Internal,
         }
     }

@@ -2,7 +2,7 @@ use core::fmt;
 
 use crate::format::v1;
 
-/// Name of a stored value: `head`, `key`, or 32 lower-case hexadecimal digits that say nothing about what
+/// Name of a stored value: `head`, `key`, `spare`, or 32 lower-case hexadecimal digits that say nothing about what
 /// they name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
@@ -18,6 +18,19 @@ impl Key {
     #[must_use]
     pub fn slot() -> Self {
         Self("key".to_owned())
+    }
+
+    /// A copy of the wrapped data key, which only a repair reads.
+    #[must_use]
+    pub fn spare() -> Self {
+        Self("spare".to_owned())
+    }
+
+    /// A name that a store listed, if it can be one of a memory's values.
+    #[must_use]
+    pub fn parse(name: &str) -> Option<Self> {
+        let known = ["head", "key", "spare"].contains(&name) || Self::is_of_log(name);
+        known.then(|| Self(name.to_owned()))
     }
 
     pub(crate) fn hashed(hash: [u8; 16]) -> Self {

@@ -11,12 +11,26 @@ mod format;
 mod key;
 mod keys;
 mod log;
+mod parcel;
+mod passphrase;
 mod redact;
+mod slot;
 
 pub use entropy::Draws;
 pub use error::VaultError;
 pub use key::{HeadToken, Key};
-pub use keys::{DataKey, KeySlot, WrapMethod};
+pub use keys::DataKey;
 pub use log::{
-    Batch, FULL_BYTES, Head, LOOSE_ENTRIES, Plan, Run, SEGMENTS_PER_LEVEL, Sequenced, Vault,
+    Batch, FULL_BYTES, Head, Heard, LOOSE_ENTRIES, PROFILE_BYTES, Plan, ProfileUpdate,
+    REWRITE_BYTES, Rebuilt, Run, SEGMENT_BYTES, SEGMENTS_PER_LEVEL, Salvage, Sequenced, Vault,
 };
+pub use parcel::{PARCEL_FRAME_BYTES, ParcelError, ParcelReader, ParcelWriter};
+pub use passphrase::{Passphrase, PassphraseCost};
+pub use slot::{KeySlot, WrapMethod};
+
+/// Bodies of fuzz tests, which call inner parts with hostile bytes. No interface.
+#[doc(hidden)]
+pub mod fuzz {
+    pub use crate::format::{fuzz_entries as entries, fuzz_profile as profile, fuzz_seed as seed};
+    pub use crate::log::{fuzz_head as head, fuzz_manifest as manifest};
+}

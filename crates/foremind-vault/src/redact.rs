@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use foremind_types::{Change, Entry, RecordId, Revision};
+use foremind_types::{Change, Entry, Record, RecordId, Revision};
 
 /// Erased records, and when.
 pub(crate) type Erased = BTreeMap<RecordId, i64>;
@@ -15,7 +15,9 @@ pub(crate) fn held(entry: &Entry) -> BTreeSet<RecordId> {
             Change::Add(record) => {
                 ids.insert(record.id);
                 ids.extend(record.evidence.iter().map(|link| link.id));
-                ids.extend(record.supersedes.iter().map(|link| link.id));
+                // A link is no content; the words of its reason are.
+                let reasons = record.supersedes.iter().filter(|link| !link.why.is_empty());
+                ids.extend(reasons.map(|link| link.id));
             }
             Change::Revise { id, .. } | Change::Embed { id, .. } => {
                 ids.insert(*id);
@@ -35,6 +37,18 @@ pub(crate) fn erased_by(entry: &Entry) -> Erased {
     erasures.collect()
 }
 
+/// Takes out of a record what it says of erased ones.
+pub(crate) fn redact_record(record: &mut Record, erased: &Erased) {
+    record
+        .evidence
+        .retain(|link| !erased.contains_key(&link.id));
+    for link in &mut record.supersedes {
+        if erased.contains_key(&link.id) {
+            link.why.clear();
+        }
+    }
+}
+
 /// `entry` without anything of the erased records. Every change keeps its position, because positions
 /// order revisions ([`foremind_types::Stamp`]): what an erasure takes out becomes that erasure.
 pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
@@ -42,14 +56,7 @@ pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
     for change in &mut entry.changes {
         let gone = match change {
             Change::Add(record) => {
-                record
-                    .evidence
-                    .retain(|link| !erased.contains_key(&link.id));
-                for link in &mut record.supersedes {
-                    if erased.contains_key(&link.id) {
-                        link.why.clear();
-                    }
-                }
+                redact_record(record, erased);
                 Some(record.id)
             }
             Change::Embed { id, .. } => Some(*id),

@@ -7,9 +7,11 @@ mod common;
 
 use std::path::{Path, PathBuf};
 
-use common::{Disk, HOST_KEY, MEMORY, create, embedding, every_change, id, open, record};
+use common::{Disk, HOST_KEY, MEMORY, create, draws, embedding, every_change, id, open, record};
 use foremind_types::Change;
-use foremind_vault::{Key, VaultError};
+use foremind_vault::{
+    DataKey, Heard, Key, KeySlot, Passphrase, PassphraseCost, ProfileUpdate, Vault, VaultError,
+};
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
@@ -125,4 +127,84 @@ fn the_memory_stored_by_format_1_opens() {
     expected[39] = expected[42].clone();
     let stored: Vec<_> = entries.into_iter().map(|one| one.entry.changes).collect();
     assert_eq!(stored, expected);
+}
+
+/// A memory with all that format 1 has beside the log.
+fn full() -> Disk {
+    let mut log = create(MEMORY, [1; 32]);
+    let cost = PassphraseCost {
+        memory_kib: 64,
+        passes: 1,
+        lanes: 1,
+    };
+    let words = Passphrase::new(b"open sesame".to_vec()).unwrap();
+    let data_key = DataKey::new([1; 32]);
+    let slot =
+        KeySlot::write_passphrase(MEMORY, &data_key, &words, cost, 0, &mut draws(900)).unwrap();
+    log.disk.insert(Key::slot(), slot.clone());
+    log.disk.insert(Key::spare(), slot);
+    log.commit_with(every_change(), ProfileUpdate::Write(vec![heard()]));
+    log.disk
+}
+
+fn heard() -> Heard {
+    Heard {
+        record: record(1, "I'm allergic to tree nuts"),
+        heard_ms: i64::MAX,
+    }
+}
+
+#[test]
+fn the_profile_the_spare_and_the_passphrase_of_format_1_open() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/v1-full.fmstore");
+    if std::env::var_os("FOREMIND_BLESS").is_some() && !path.exists() {
+        std::fs::write(&path, pack(&full())).unwrap();
+    }
+    let values = unpack(&std::fs::read(path).unwrap());
+    let value = |name: &str| {
+        let found = values.iter().find(|(known, _)| known == name);
+        found.map(|(_, value)| value.clone())
+    };
+    assert_eq!(value("key"), value("spare"));
+    let slot = KeySlot::read(&value("key").unwrap()).unwrap();
+    let words = |text: &str| Passphrase::new(text.as_bytes().to_vec()).unwrap();
+    assert_eq!(
+        slot.unwrap_passphrase(&words("open barley")).unwrap_err(),
+        VaultError::WrongKey
+    );
+    let data_key = slot.unwrap_passphrase(&words("open sesame")).unwrap();
+    let vault = Vault::open(MEMORY, &data_key, &value("head").unwrap()).unwrap();
+    let stored = value(vault.profile_key().unwrap().as_str());
+    assert_eq!(vault.read_profile(stored).unwrap(), [heard()]);
+    assert_eq!(vault.head().runs().len(), 1);
+    let run = &vault.head().runs()[0];
+    let chunks: Vec<_> = vault
+        .keys_of(run)
+        .iter()
+        .map(|key| value(key.as_str()))
+        .collect();
+    let entries = vault.read_run(run, &chunks).unwrap();
+    assert_eq!(entries[0].entry.changes, every_change());
+    assert_eq!(values.len(), 5);
+}
+
+#[test]
+fn a_slot_that_asks_for_gigabytes_is_corrupt() {
+    let disk = full();
+    let value = &disk[&Key::slot()];
+    for (at, asks) in [(81, u32::MAX), (85, 17), (89, 5), (81, 300_000)] {
+        let mut value = value.clone();
+        value[at..at + 4].copy_from_slice(&asks.to_le_bytes());
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&value[..32]);
+        hasher.update(&value[48..]);
+        let sum = hasher.finalize();
+        value[32..48].copy_from_slice(&sum.as_bytes()[..16]);
+        let words = Passphrase::new(b"open sesame".to_vec()).unwrap();
+        let error = KeySlot::read(&value)
+            .unwrap()
+            .unwrap_passphrase(&words)
+            .unwrap_err();
+        assert!(matches!(error, VaultError::Layout { .. }), "{error}");
+    }
 }

@@ -6,16 +6,18 @@
 //! must not be called again.
 
 mod border;
+mod task_wire;
 mod wire;
 
 use std::collections::BTreeMap;
 
-use foremind_memory::{Memory, Op, OpenStep, Opening};
-use foremind_types::{Error, ErrorCode};
+use foremind_memory::{Chore, Memory, Op, OpenStep, Opening, Survey};
+use foremind_types::{Error, ErrorCode, Scope};
 use wasm_bindgen::prelude::*;
 
 use crate::border::{ambient, receive, refuse, send};
-use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut};
+use crate::task_wire::{TaskIn, TaskReplyIn, TaskStepOut};
+use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut, SurveyOptions};
 
 /// Shows panics in the console.
 #[cfg(feature = "development")]
@@ -60,7 +62,8 @@ pub struct CoreOpening {
 
 #[wasm_bindgen]
 impl CoreOpening {
-    /// Takes `{ wrap: 'host', key: Uint8Array(32), create } | { wrap: 'external', create }`.
+    /// Takes `{ wrap: 'host', key: Uint8Array(32), create } | { wrap: 'external', create } |
+    /// { wrap: 'passphrase', passphrase, create }`, each with `profileFirst` and `minGeneration` if wanted.
     ///
     /// # Errors
     /// `invalid-argument`.
@@ -99,6 +102,23 @@ impl CoreOpening {
         send(&step)
     }
 
+    /// The profile as it is stored, after `{ kind: 'profile' }` and before the memory is there: a response as
+    /// `profile` has it.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a scope or budget that is none, `internal` before.
+    pub fn profile(
+        &self,
+        scope: JsValue,
+        budget_tokens: u32,
+        now_ms: f64,
+    ) -> Result<JsValue, JsValue> {
+        let at = ambient(now_ms, 0.0, &[0; 32])?;
+        let scope: Scope = receive(scope, "the scope")?;
+        let profile = self.opening.profile(&scope, budget_tokens, at.now_ms);
+        send(&profile.map_err(|error| refuse(&error))?)
+    }
+
     /// The memory, once.
     ///
     /// # Errors
@@ -108,6 +128,7 @@ impl CoreOpening {
             Some(memory) => Ok(CoreMemory {
                 memory,
                 ops: BTreeMap::new(),
+                chores: BTreeMap::new(),
                 next_op: 0,
             }),
             None => Err(refuse(&Error::new(
@@ -124,6 +145,7 @@ impl CoreOpening {
 pub struct CoreMemory {
     memory: Memory,
     ops: BTreeMap<u32, Op>,
+    chores: BTreeMap<u32, Chore>,
     next_op: u32,
 }
 
@@ -168,6 +190,49 @@ impl CoreMemory {
         self.ops.remove(&op);
     }
 
+    /// Starts a task (export, import, verify, rekey); its number is for `stepTask` and `dropTask`.
+    ///
+    /// # Errors
+    /// `invalid-argument` when the task is none.
+    #[wasm_bindgen(js_name = beginTask)]
+    pub fn begin_task(&mut self, task: JsValue) -> Result<u32, JsValue> {
+        let task: TaskIn = receive(task, "the task")?;
+        let task = task.into_task().map_err(|error| refuse(&error))?;
+        let number = self.next_op;
+        self.next_op = self.next_op.wrapping_add(1);
+        self.chores.insert(number, self.memory.begin_task(task));
+        Ok(number)
+    }
+
+    /// Says what a task needs next, as `step` does for an operation.
+    ///
+    /// # Errors
+    /// `invalid-argument` when an argument has another shape; how the task ended is a step.
+    #[wasm_bindgen(js_name = stepTask)]
+    pub fn step_task(
+        &mut self,
+        task: u32,
+        reply: JsValue,
+        now_ms: f64,
+        utc_offset_min: f64,
+        entropy: &[u8],
+    ) -> Result<JsValue, JsValue> {
+        let at = ambient(now_ms, utc_offset_min, entropy)?;
+        let reply: TaskReplyIn = receive(reply, "the reply")?;
+        let reply = reply.into_reply().map_err(|error| refuse(&error))?;
+        let Some(chore) = self.chores.get_mut(&task) else {
+            let error = Error::new(ErrorCode::Internal, "there is no such task");
+            return Err(refuse(&error));
+        };
+        send(&TaskStepOut::of(self.memory.step_task(chore, reply, &at)))
+    }
+
+    /// Forgets a task, finished or not.
+    #[wasm_bindgen(js_name = dropTask)]
+    pub fn drop_task(&mut self, task: u32) {
+        self.chores.remove(&task);
+    }
+
     /// How many commits led to what this memory knows.
     #[wasm_bindgen(getter)]
     #[allow(clippy::cast_precision_loss, reason = "2^53 commits are out of reach")]
@@ -179,5 +244,41 @@ impl CoreMemory {
     #[wasm_bindgen(getter, js_name = memoryId)]
     pub fn memory_id(&self) -> String {
         self.memory.memory_id().to_string()
+    }
+}
+
+/// Looks through a memory that may not open, and repairs it if asked.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct CoreSurvey(Survey);
+
+#[wasm_bindgen]
+impl CoreSurvey {
+    /// Takes the options of an opening without `create`, and `repair`.
+    ///
+    /// # Errors
+    /// `invalid-argument`, `key-missing`.
+    #[wasm_bindgen(constructor)]
+    pub fn new(options: JsValue) -> Result<CoreSurvey, JsValue> {
+        let options: SurveyOptions = receive(options, "the options")?;
+        let survey = options.into_survey().map_err(|error| refuse(&error))?;
+        Ok(Self(survey))
+    }
+
+    /// Says what is needed next, as `stepTask` does.
+    ///
+    /// # Errors
+    /// `invalid-argument` when an argument has another shape; how it ended is a step.
+    pub fn step(
+        &mut self,
+        reply: JsValue,
+        now_ms: f64,
+        utc_offset_min: f64,
+        entropy: &[u8],
+    ) -> Result<JsValue, JsValue> {
+        let at = ambient(now_ms, utc_offset_min, entropy)?;
+        let reply: TaskReplyIn = receive(reply, "the reply")?;
+        let reply = reply.into_reply().map_err(|error| refuse(&error))?;
+        send(&TaskStepOut::of(self.0.step(reply, &at)))
     }
 }

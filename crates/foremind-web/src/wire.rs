@@ -1,7 +1,8 @@
 //! Steps and replies as they cross: one tagged object each, its `kind` in kebab-case.
 
 use foremind_memory::{
-    DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Reply, Response, Step,
+    DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Passphrase, Reply,
+    Response, Step, Survey,
 };
 use foremind_types::{Embedding, EncodeFailure, Error, ErrorCode, Fault, HeadId};
 use serde::{Deserialize, Serialize};
@@ -15,38 +16,88 @@ pub(crate) struct CoreOptions {
     wrap: Wrap,
     #[serde(default)]
     key: Option<ByteBuf>,
+    #[serde(default)]
+    passphrase: Option<String>,
     create: bool,
+    #[serde(default)]
+    profile_first: bool,
+    /// At most 2^53: JavaScript's numbers.
+    #[serde(default)]
+    min_generation: u64,
 }
 
+/// How a memory is looked through.
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub(crate) struct SurveyOptions {
+    wrap: Wrap,
+    #[serde(default)]
+    key: Option<ByteBuf>,
+    #[serde(default)]
+    passphrase: Option<String>,
+    repair: bool,
+}
+
+#[derive(Clone, Copy, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Wrap {
+pub(crate) enum Wrap {
     Host,
     External,
+    Passphrase,
+}
+
+/// The source of a key; what crossed is zeroed.
+pub(crate) fn source(
+    wrap: Wrap,
+    key: Option<ByteBuf>,
+    passphrase: Option<String>,
+) -> Result<KeySource, Error> {
+    match (wrap, key, passphrase) {
+        (Wrap::Host, Some(key), None) => Ok(KeySource::Host(data_key(key)?)),
+        (Wrap::External, None, None) => Ok(KeySource::External),
+        (Wrap::Passphrase, None, Some(words)) => Ok(KeySource::Passphrase {
+            passphrase: passphrase_of(words)?,
+            cost: None,
+        }),
+        (Wrap::Host, None, _) => Err(Error::new(
+            ErrorCode::KeyMissing,
+            "the host's key was not passed",
+        )),
+        (Wrap::Passphrase, _, None) => Err(Error::new(
+            ErrorCode::KeyMissing,
+            "the passphrase was not passed",
+        )),
+        _ => Err(Error::new(
+            ErrorCode::InvalidArgument,
+            "a key or a passphrase is passed only where it wraps",
+        )),
+    }
+}
+
+pub(crate) fn passphrase_of(words: String) -> Result<Passphrase, Error> {
+    Passphrase::new(words.into_bytes()).map_err(Error::from)
+}
+
+impl SurveyOptions {
+    pub(crate) fn into_survey(self) -> Result<Survey, Error> {
+        let source = source(self.wrap, self.key, self.passphrase)?;
+        Ok(Survey::new(OpenOptions::new(source), self.repair))
+    }
 }
 
 impl CoreOptions {
     pub(crate) fn into_open(self) -> Result<OpenOptions, Error> {
-        let source = match (self.wrap, self.key) {
-            (Wrap::Host, Some(key)) => KeySource::Host(data_key(key)?),
-            (Wrap::External, None) => KeySource::External,
-            (Wrap::Host, None) => {
-                let message = "the host's key was not passed";
-                return Err(Error::new(ErrorCode::KeyMissing, message));
-            }
-            (Wrap::External, Some(_)) => {
-                let message = "a key is passed only when the host's key wraps";
-                return Err(Error::new(ErrorCode::InvalidArgument, message));
-            }
-        };
+        let source = source(self.wrap, self.key, self.passphrase)?;
         let mut options = OpenOptions::new(source);
         options.create = self.create;
+        options.profile_first = self.profile_first;
+        options.min_generation = self.min_generation;
         Ok(options)
     }
 }
 
 /// A key of 32 bytes; the copy that crossed is zeroed.
-fn data_key(mut bytes: ByteBuf) -> Result<DataKey, Error> {
+pub(crate) fn data_key(mut bytes: ByteBuf) -> Result<DataKey, Error> {
     let key = <[u8; 32]>::try_from(bytes.as_slice()).map(DataKey::new);
     bytes.zeroize();
     key.map_err(|_| Error::new(ErrorCode::InvalidArgument, "a key must be 32 bytes"))
@@ -76,6 +127,8 @@ pub(crate) enum OpenStepOut {
         deletes: Vec<String>,
         strict: bool,
     },
+    Names {},
+    Profile {},
     Opened {},
     Failed {
         error: Error,
@@ -103,6 +156,8 @@ impl From<OpenStep> for OpenStepOut {
                 deletes: names(&deletes),
                 strict,
             },
+            OpenStep::NeedNames => Self::Names {},
+            OpenStep::Profile => Self::Profile {},
             OpenStep::Done(Ok(_)) => Self::Opened {},
             OpenStep::Done(Err(error)) => Self::Failed { error },
         }
@@ -186,6 +241,7 @@ pub(crate) enum OpenReplyIn {
     Values { values: Vec<Option<ByteBuf>> },
     Key { key: ByteBuf },
     Wrapped { wrapped: ByteBuf },
+    Continue {},
     Committed {},
     Conflict {},
     Failed { error: Error },
@@ -198,6 +254,7 @@ impl OpenReplyIn {
             Self::Values { values } => OpenReply::Values(stored(values)),
             Self::Key { key } => OpenReply::DataKey(data_key(key)?),
             Self::Wrapped { wrapped } => OpenReply::Wrapped(wrapped.into_vec()),
+            Self::Continue {} => OpenReply::Continue,
             Self::Committed {} => OpenReply::Committed,
             Self::Conflict {} => OpenReply::Conflict,
             Self::Failed { error } => OpenReply::Failed(error),
@@ -253,21 +310,21 @@ impl ErrorRow {
     }
 }
 
-fn names(keys: &[Key]) -> Vec<String> {
+pub(crate) fn names(keys: &[Key]) -> Vec<String> {
     keys.iter().map(|key| key.as_str().to_owned()).collect()
 }
 
-fn token(head: Option<HeadToken>) -> Option<ByteBuf> {
+pub(crate) fn token(head: Option<HeadToken>) -> Option<ByteBuf> {
     head.map(|token| ByteBuf::from(token.0.to_vec()))
 }
 
-fn values(puts: Vec<(Key, Vec<u8>)>) -> Vec<(String, ByteBuf)> {
+pub(crate) fn values(puts: Vec<(Key, Vec<u8>)>) -> Vec<(String, ByteBuf)> {
     puts.into_iter()
         .map(|(key, value)| (key.as_str().to_owned(), ByteBuf::from(value)))
         .collect()
 }
 
-fn stored(values: Vec<Option<ByteBuf>>) -> Vec<Option<Vec<u8>>> {
+pub(crate) fn stored(values: Vec<Option<ByteBuf>>) -> Vec<Option<Vec<u8>>> {
     values
         .into_iter()
         .map(|value| value.map(ByteBuf::into_vec))

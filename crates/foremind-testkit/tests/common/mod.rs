@@ -141,13 +141,23 @@ pub fn texts(
     }
 }
 
+/// The name of the stored profile.
+pub fn profile_key(store: &MemoryStore) -> Option<Key> {
+    let values = store.values();
+    let slot = KeySlot::read(&values[&Key::slot()]).unwrap();
+    let data_key = slot.unwrap_host(&HOST_KEY).unwrap();
+    let vault = Vault::open(slot.memory_id(), &data_key, &values[&Key::head()]).unwrap();
+    vault.profile_key()
+}
+
 /// Every entry in the store, decrypted.
 pub fn entries(store: &MemoryStore) -> Vec<Entry> {
     let values = store.values();
     let slot = KeySlot::read(&values[&Key::slot()]).unwrap();
     let data_key = slot.unwrap_host(&HOST_KEY).unwrap();
     let vault = Vault::open(slot.memory_id(), &data_key, &values[&Key::head()]).unwrap();
-    let mut named = 2;
+    // The key, its spare, the head, and the profile if there is one.
+    let mut named = 3 + usize::from(vault.profile_key().is_some());
     let mut entries = Vec::new();
     for run in vault.head().runs() {
         let stored: Vec<_> = vault

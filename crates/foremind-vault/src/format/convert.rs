@@ -8,7 +8,7 @@ use foremind_types::{
 };
 
 use super::v1::{self, Code};
-use crate::VaultError;
+use crate::{Heard, VaultError};
 
 /// Plaintext of a run of entries.
 ///
@@ -62,6 +62,49 @@ pub(crate) fn decode_entries(plain: &[u8]) -> Result<Vec<Entry>, &'static str> {
                     .into_iter()
                     .map(|change| read_change(change, strings))
                     .collect::<Result<_, _>>()?,
+            })
+        })
+        .collect()
+}
+
+/// Plaintext of the profile value.
+///
+/// # Errors
+/// [`VaultError::Unstorable`], as for entries.
+pub(crate) fn encode_profile(records: &[Heard]) -> Result<Vec<u8>, VaultError> {
+    let mut strings = Strings::default();
+    let records = records
+        .iter()
+        .map(|heard| {
+            Ok(v1::Heard {
+                record: store_record(&heard.record, &mut strings)?,
+                heard_ms: heard.heard_ms,
+            })
+        })
+        .collect::<Result<_, VaultError>>()?;
+    let profile = v1::Profile {
+        strings: strings.list,
+        records,
+    };
+    postcard::to_allocvec(&profile).map_err(|_| VaultError::Unstorable {
+        what: "the profile",
+    })
+}
+
+/// Inverse of [`encode_profile`].
+pub(crate) fn decode_profile(plain: &[u8]) -> Read<Vec<Heard>> {
+    let (profile, rest): (v1::Profile, _) =
+        postcard::take_from_bytes(plain).map_err(|_| "profile")?;
+    if !rest.is_empty() {
+        return Err("profile: bytes left over");
+    }
+    profile
+        .records
+        .into_iter()
+        .map(|heard| {
+            Ok(Heard {
+                record: read_record(heard.record, &profile.strings)?,
+                heard_ms: heard.heard_ms,
             })
         })
         .collect()

@@ -3,9 +3,27 @@
 mod convert;
 pub(crate) mod v1;
 
-pub(crate) use convert::{decode_entries, encode_entries};
+pub(crate) use convert::{decode_entries, decode_profile, encode_entries, encode_profile};
 
 use crate::{HeadToken, Key, VaultError};
+
+/// What a hostile plaintext of a run does.
+#[must_use]
+pub fn fuzz_entries(plain: &[u8]) -> Option<Vec<foremind_types::Entry>> {
+    decode_entries(plain).ok()
+}
+
+/// A plaintext to begin from.
+#[must_use]
+pub fn fuzz_seed(entries: &[foremind_types::Entry]) -> Option<Vec<u8>> {
+    encode_entries(entries).ok()
+}
+
+/// What a hostile plaintext of a profile does.
+#[must_use]
+pub fn fuzz_profile(plain: &[u8]) -> bool {
+    decode_profile(plain).is_ok()
+}
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

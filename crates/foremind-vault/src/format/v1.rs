@@ -39,12 +39,29 @@ pub(crate) const KIND_LOG: u8 = 3;
 
 pub(crate) const METHOD_HOST: u8 = 1;
 pub(crate) const METHOD_EXTERNAL: u8 = 2;
+pub(crate) const METHOD_PASSPHRASE: u8 = 3;
+
+// The blob of a key slot that a passphrase opens.
+pub(crate) const PASS_MEMORY_KIB_AT: usize = 0;
+pub(crate) const PASS_PASSES_AT: usize = PASS_MEMORY_KIB_AT + 4;
+pub(crate) const PASS_LANES_AT: usize = PASS_PASSES_AT + 4;
+pub(crate) const PASS_SALT_AT: usize = PASS_LANES_AT + 4;
+pub(crate) const PASS_SALT_BYTES: usize = 16;
+pub(crate) const PASS_NONCE_AT: usize = PASS_SALT_AT + PASS_SALT_BYTES;
+pub(crate) const PASS_SEALED_AT: usize = PASS_NONCE_AT + NONCE_BYTES;
+
+/// The ordinal of the copy of a head that a store without compare-and-swap keeps.
+pub(crate) const JOURNAL_ORDINAL: u32 = u32::MAX - 1;
+
+/// The kind of derived value that holds the visible profile.
+pub(crate) const DERIVED_PROFILE: u8 = 1;
 
 // Contexts of BLAKE3 key derivation and domains of associated data.
 pub(crate) const CONTEXT_SEAL: &str = "foremind format 1 seal";
 pub(crate) const CONTEXT_NAME: &str = "foremind format 1 value name";
 pub(crate) const CONTEXT_CHECK: &str = "foremind format 1 data key check";
 pub(crate) const CONTEXT_WRAP: &str = "foremind format 1 host key wrap";
+pub(crate) const CONTEXT_PASS: &str = "foremind format 1 passphrase wrap";
 pub(crate) const DOMAIN_VALUE: &[u8; 8] = b"fm1value";
 pub(crate) const DOMAIN_SLOT: &[u8; 8] = b"fm1keysl";
 
@@ -92,6 +109,20 @@ pub(crate) struct Derived {
 pub(crate) struct Entries {
     pub(crate) strings: Vec<String>,
     pub(crate) entries: Vec<Entry>,
+}
+
+/// Plaintext of the profile value.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Profile {
+    pub(crate) strings: Vec<String>,
+    pub(crate) records: Vec<Heard>,
+}
+
+/// A record of the profile tier, and when it was last told or confirmed.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Heard {
+    pub(crate) record: Record,
+    pub(crate) heard_ms: i64,
 }
 
 #[derive(Debug, Serialize, Deserialize)]

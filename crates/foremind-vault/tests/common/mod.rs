@@ -9,7 +9,9 @@ use foremind_types::{
     Name, Provenance, Reason, Record, RecordId, Revision, Role, Route, Scope, Severity, Stage,
     Status, Subject, SupersedeKind, Supersedes, Tier, Times, Ttl, WriterId,
 };
-use foremind_vault::{Batch, DataKey, Draws, Key, KeySlot, Sequenced, Vault, VaultError};
+use foremind_vault::{
+    Batch, DataKey, Draws, Key, KeySlot, ProfileUpdate, Sequenced, Vault, VaultError,
+};
 
 pub type Disk = BTreeMap<Key, Vec<u8>>;
 
@@ -63,6 +65,10 @@ impl Log {
     }
 
     pub fn commit(&mut self, changes: Vec<Change>) -> Batch {
+        self.commit_with(changes, ProfileUpdate::Keep)
+    }
+
+    pub fn commit_with(&mut self, changes: Vec<Change>, profile: ProfileUpdate) -> Batch {
         let (counter, lamport) = self.vault.next_stamp(self.writer);
         let entry = Entry {
             writer: self.writer,
@@ -71,7 +77,8 @@ impl Log {
             at_ms: 1_000 + i64::try_from(self.commits).unwrap(),
             changes,
         };
-        let plan = self.vault.plan(&entry);
+        let entries = [entry];
+        let plan = self.vault.plan(&entries);
         let read = self
             .vault
             .reads(&plan)
@@ -81,10 +88,10 @@ impl Log {
         self.commits += 1;
         let batch = self
             .vault
-            .batch(&plan, read, &entry, &mut draws(self.commits))
+            .batch(&plan, read, &entries, profile, &mut draws(self.commits))
             .unwrap();
         self.write(&batch);
-        assert!(self.vault.absorb(batch.entry.as_ref().unwrap()).unwrap());
+        assert!(self.vault.absorb(&batch.entries[0]).unwrap());
         self.vault.install(batch.head.clone());
         batch
     }

@@ -1,0 +1,263 @@
+//! The form of an export: JSON Lines, version 1. docs/FORMAT.md describes it.
+
+use foremind_types::{
+    Change, Embedding, Entry, HeadId, MemoryId, ModelId, Name, Record, RecordId, Revision, Route,
+    Scope, Status, WriterId,
+};
+use serde::{Deserialize, Serialize};
+
+/// The version of this form.
+pub(crate) const VERSION: u32 = 1;
+/// Longest line that is read, in bytes.
+pub(crate) const LINE_BYTES: usize = 16 * 1024 * 1024;
+
+/// One line.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(
+    tag = "kind",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub(crate) enum Line {
+    /// The first.
+    ForemindExport {
+        version: u32,
+        memory_id: String,
+        at_ms: i64,
+    },
+    /// One commit of the log.
+    Entry {
+        writer: String,
+        counter: u64,
+        lamport: u64,
+        at_ms: i64,
+        changes: Vec<ChangeForm>,
+    },
+    /// The last: what stands before it, its own line left out.
+    End { entries: u64, blake3: String },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(
+    tag = "change",
+    rename_all = "kebab-case",
+    rename_all_fields = "camelCase"
+)]
+pub(crate) enum ChangeForm {
+    Add {
+        record: Box<Record>,
+    },
+    Status {
+        id: RecordId,
+        status: Status,
+        valid_to_ms: Option<i64>,
+    },
+    Route {
+        id: RecordId,
+        route: Box<Route>,
+    },
+    Confirmed {
+        id: RecordId,
+        at_ms: i64,
+    },
+    Told {
+        id: RecordId,
+        at_ms: i64,
+        proof_count: u32,
+    },
+    Embed {
+        id: RecordId,
+        model_id: String,
+        head_id: String,
+        scale: f32,
+        /// The bytes of the int8 vector, two hexadecimal digits each.
+        vector: String,
+        features: Vec<f32>,
+    },
+    Turn {
+        scope: Scope,
+        thread: Name,
+        turn: Name,
+        records: Vec<RecordId>,
+    },
+    Erase {
+        id: RecordId,
+        at_ms: i64,
+    },
+}
+
+impl Line {
+    pub(crate) fn begin(memory_id: MemoryId, at_ms: i64) -> Self {
+        Self::ForemindExport {
+            version: VERSION,
+            memory_id: memory_id.to_string(),
+            at_ms,
+        }
+    }
+
+    /// `None` for a change that this version has no form for.
+    pub(crate) fn entry(entry: &Entry) -> Option<Self> {
+        Some(Self::Entry {
+            writer: format!("{:016x}", entry.writer.0),
+            counter: entry.counter,
+            lamport: entry.lamport,
+            at_ms: entry.at_ms,
+            changes: entry.changes.iter().map(form).collect::<Option<_>>()?,
+        })
+    }
+}
+
+fn form(change: &Change) -> Option<ChangeForm> {
+    Some(match change {
+        Change::Add(record) => ChangeForm::Add {
+            record: record.clone(),
+        },
+        Change::Revise { id, revision } => {
+            let id = *id;
+            match revision {
+                Revision::Status {
+                    status,
+                    valid_to_ms,
+                } => ChangeForm::Status {
+                    id,
+                    status: *status,
+                    valid_to_ms: *valid_to_ms,
+                },
+                Revision::Route(route) => ChangeForm::Route {
+                    id,
+                    route: route.clone(),
+                },
+                Revision::Confirmed { at_ms } => ChangeForm::Confirmed { id, at_ms: *at_ms },
+                Revision::Told { at_ms, proof_count } => ChangeForm::Told {
+                    id,
+                    at_ms: *at_ms,
+                    proof_count: *proof_count,
+                },
+                _ => return None,
+            }
+        }
+        Change::Embed { id, embedding } => ChangeForm::Embed {
+            id: *id,
+            model_id: embedding.model_id.0.clone(),
+            head_id: embedding.head_id.0.clone(),
+            scale: embedding.scale,
+            vector: hex(&embedding.vector),
+            features: embedding.features.clone(),
+        },
+        Change::Turn {
+            scope,
+            thread,
+            turn,
+            records,
+        } => ChangeForm::Turn {
+            scope: scope.clone(),
+            thread: thread.clone(),
+            turn: turn.clone(),
+            records: records.clone(),
+        },
+        Change::Erase { id, at_ms } => ChangeForm::Erase {
+            id: *id,
+            at_ms: *at_ms,
+        },
+        _ => return None,
+    })
+}
+
+/// The entry of a line; `None` when a part is out of its range.
+pub(crate) fn entry(
+    writer: &str,
+    counter: u64,
+    lamport: u64,
+    at_ms: i64,
+    changes: Vec<ChangeForm>,
+) -> Option<Entry> {
+    if writer.len() != 16 || lamport == u64::MAX || counter == u64::MAX {
+        return None;
+    }
+    Some(Entry {
+        writer: WriterId(u64::from_str_radix(writer, 16).ok()?),
+        counter,
+        lamport,
+        at_ms,
+        changes: changes.into_iter().map(change).collect::<Option<_>>()?,
+    })
+}
+
+fn change(form: ChangeForm) -> Option<Change> {
+    let revise = |id, revision| Change::Revise { id, revision };
+    Some(match form {
+        ChangeForm::Add { record } => Change::Add(record),
+        ChangeForm::Status {
+            id,
+            status,
+            valid_to_ms,
+        } => revise(
+            id,
+            Revision::Status {
+                status,
+                valid_to_ms,
+            },
+        ),
+        ChangeForm::Route { id, route } => revise(id, Revision::Route(route)),
+        ChangeForm::Confirmed { id, at_ms } => revise(id, Revision::Confirmed { at_ms }),
+        ChangeForm::Told {
+            id,
+            at_ms,
+            proof_count,
+        } => revise(id, Revision::Told { at_ms, proof_count }),
+        ChangeForm::Embed {
+            id,
+            model_id,
+            head_id,
+            scale,
+            vector,
+            features,
+        } => {
+            let vector = unhex(&vector)?;
+            let embedding = Embedding {
+                model_id: ModelId(model_id),
+                head_id: HeadId(head_id),
+                vector,
+                scale,
+                features,
+            };
+            crate::memory::is_sound(&embedding).then_some(Change::Embed { id, embedding })?
+        }
+        ChangeForm::Turn {
+            scope,
+            thread,
+            turn,
+            records,
+        } => Change::Turn {
+            scope,
+            thread,
+            turn,
+            records,
+        },
+        ChangeForm::Erase { id, at_ms } => Change::Erase { id, at_ms },
+    })
+}
+
+fn hex(vector: &[i8]) -> String {
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let bytes = vector.iter().map(|one| one.to_le_bytes()[0]);
+    bytes
+        .flat_map(|byte| [byte >> 4, byte & 15])
+        .map(|nibble| char::from(DIGITS[usize::from(nibble)]))
+        .collect()
+}
+
+fn unhex(digits: &str) -> Option<Vec<i8>> {
+    let digits = digits.as_bytes();
+    if !digits.len().is_multiple_of(2) {
+        return None;
+    }
+    let value = |digit: &u8| char::from(*digit).to_digit(16);
+    digits
+        .chunks(2)
+        .map(|pair| {
+            let byte = value(&pair[0])? * 16 + value(&pair[1])?;
+            Some(i8::from_le_bytes([u8::try_from(byte).ok()?]))
+        })
+        .collect()
+}
