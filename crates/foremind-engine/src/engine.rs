@@ -1,7 +1,7 @@
 use std::sync::OnceLock;
 
 use foremind_guard::Guard;
-use foremind_router::Router;
+use foremind_router::{HeadError, NgramHead, Router};
 use foremind_types::{Ambient, Entry, Error, ErrorCode};
 
 use crate::op::Op;
@@ -32,6 +32,16 @@ impl Engine {
             guard: Guard::new(),
             router: ROUTER.get_or_init(Router::new).clone(),
         }
+    }
+
+    /// An empty memory whose router has a head for what words alone leave open.
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`] when the router has no calibration for it.
+    pub fn with_ngrams(head: NgramHead) -> Result<Self, HeadError> {
+        let mut engine = Self::new();
+        engine.router = engine.router.with_ngrams(head)?;
+        Ok(engine)
     }
 
     /// Folds an entry into the state. Applying it again changes nothing, and the order of concurrent

@@ -28,6 +28,8 @@ pub(crate) struct Arguments {
     /// Only what was decided when the fact was written: the profile, without what a query adds to it.
     pub(crate) no_join: bool,
     pub(crate) budget_tokens: u32,
+    /// The file of an n-gram head for what the lexical stage leaves open.
+    pub(crate) ngrams: Option<PathBuf>,
     pub(crate) explain: bool,
     pub(crate) json: bool,
 }
@@ -63,6 +65,7 @@ impl Arguments {
             pool: false,
             no_join: false,
             budget_tokens: 512,
+            ngrams: None,
             explain: false,
             json: false,
         };
@@ -81,6 +84,7 @@ impl Arguments {
                 "--json" => parsed.json = true,
                 "--explain" => parsed.explain = true,
                 name if name == wanted => rows = Some(PathBuf::from(value()?)),
+                "--ngrams" => parsed.ngrams = Some(value()?.into()),
                 "--background" if traced => parsed.background = Some(value()?.into()),
                 "--background-labels" if traced => parsed.background_labels = Some(value()?.into()),
                 "--no-join" if traced => parsed.no_join = true,

@@ -1,10 +1,12 @@
 //! One memory with its driver: no store, no embedder, a clock of its own.
 
 use foremind_engine::{Engine, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus};
+use foremind_router::NgramHead;
 use foremind_types::{
     Ambient, Change, EncodeFailure, Entry, Error, ErrorCode, Name, Record, Role, Scope, WriterId,
 };
 
+use crate::input::Problem;
 use crate::tasks::Turn;
 
 /// 2026-11-02 09:00 UTC: the first session.
@@ -27,11 +29,14 @@ impl Memory {
     /// An empty one. Writers of entries that are put together must differ.
     ///
     /// # Errors
-    /// None in practice: the user's name is a constant.
-    pub(crate) fn new(writer: u64) -> Result<Self, Error> {
+    /// [`Problem::Input`] for a head without calibration.
+    pub(crate) fn new(writer: u64, head: Option<&NgramHead>) -> Result<Self, Problem> {
         let user = Name::new("owner").map_err(refused)?;
         Ok(Self {
-            engine: Engine::new(),
+            engine: match head {
+                Some(head) => Engine::with_ngrams(head.clone())?,
+                None => Engine::new(),
+            },
             entries: Vec::new(),
             now_ms: FIRST_SESSION_MS,
             scope: Scope::user(user),

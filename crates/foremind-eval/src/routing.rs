@@ -132,7 +132,13 @@ impl Pair {
 /// [`Problem::Input`].
 pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let rows = input::rows(&arguments.rows)?;
-    let (router, guard) = (Router::new(), Guard::new());
+    let guard = Guard::new();
+    let head = input::ngrams(arguments.ngrams.as_deref())?;
+    let stages = input::stages(head.as_ref());
+    let router = match head {
+        Some(head) => Router::new().with_ngrams(head)?,
+        None => Router::new(),
+    };
     let mut all = Pair::default();
     let (mut lenient_recall, mut lenient_wrong) = (Rate::default(), Rate::default());
     let mut ttl = Rate::default();
@@ -181,7 +187,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
         .collect();
     Ok(json!({
         "rows": rows.len(),
-        "stage": "lexical",
+        "stage": stages,
         "profile_recall": all.recall.share(),
         "false_profile": all.wrong.share(),
         "lenient_profile_recall": lenient_recall.share(),

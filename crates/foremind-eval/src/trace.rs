@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use foremind_engine::Prompt;
 use foremind_router::Router;
-use foremind_types::{Judgement, Record, RecordId, Tier};
+use foremind_types::{Entry, Judgement, Record, RecordId, Tier};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
@@ -49,14 +49,24 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let tokenizer =
         tiktoken_rs::o200k_base().map_err(|error| Problem::Internal(error.to_string()))?;
 
-    let mut alone = Memory::new(1)?;
+    let head = input::ngrams(arguments.ngrams.as_deref())?;
+    let mut alone = Memory::new(1, head.as_ref())?;
     let split = told(&mut alone, &turns)?;
     let mut counts = Counts::default();
     if arguments.pool {
-        pool(arguments, &tasks, &alone, split, &tokenizer, &mut counts)?;
+        let memory = Memory::new(2, head.as_ref())?;
+        pool(
+            arguments,
+            &tasks,
+            memory,
+            &alone.entries,
+            split,
+            &tokenizer,
+            &mut counts,
+        )?;
     } else {
         for task in &tasks {
-            let mut copy = Memory::new(2)?;
+            let mut copy = Memory::new(2, head.as_ref())?;
             copy.replay(&alone.entries[..split]);
             let records = tell(&mut copy, task)?;
             copy.replay(&alone.entries[split..]);
@@ -79,7 +89,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let behind = background(arguments, &mut alone, &turns, labels.as_ref())?;
     Ok(json!({
         "suite": if arguments.suite == Suite::InMind { "inmind" } else { "indirect" },
-        "stage": "lexical",
+        "stage": input::stages(head.as_ref()),
         "tasks": tasks.len(),
         "direct_recall": counts.direct.share(),
         "target_recall": counts.target.share(),
@@ -132,13 +142,13 @@ fn tell(memory: &mut Memory, task: &Task) -> Result<Vec<Record>, Problem> {
 fn pool(
     arguments: &Arguments,
     tasks: &[Task],
-    alone: &Memory,
+    mut memory: Memory,
+    entries: &[Entry],
     split: usize,
     tokenizer: &CoreBPE,
     counts: &mut Counts,
 ) -> Result<(), Problem> {
-    let mut memory = Memory::new(2)?;
-    memory.replay(&alone.entries[..split]);
+    memory.replay(&entries[..split]);
     let mut facts = Vec::new();
     for task in tasks {
         facts.push(tell(&mut memory, task)?);
@@ -153,7 +163,7 @@ fn pool(
             text,
         })?;
     }
-    memory.replay(&alone.entries[split..]);
+    memory.replay(&entries[split..]);
     for (task, records) in tasks.iter().zip(&facts) {
         ask(arguments, task, &mut memory, records, tokenizer, counts)?;
     }

@@ -1,0 +1,51 @@
+//! The n-gram head that is committed: it fits its size, is calibrated, and takes over what words alone leave open.
+
+#![allow(clippy::unwrap_used)]
+
+use foremind_guard::{Guard, Verdict};
+use foremind_router::{NgramHead, Router, Routing};
+use foremind_types::{Ambient, Judgement, Stage};
+
+const FILE: &[u8] = include_bytes!("../data/ngrams.bin");
+const TOLD: Ambient = Ambient {
+    now_ms: 1_795_946_400_000,
+    utc_offset_min: 0,
+    entropy: [0; 32],
+};
+
+fn route(text: &str) -> Routing {
+    let router = Router::new()
+        .with_ngrams(NgramHead::read(FILE).unwrap())
+        .unwrap();
+    match Guard::new().statement(text) {
+        Ok(Verdict::Accept(text)) => router.route(&text, &TOLD),
+        other => unreachable!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_file_is_at_most_300_kb() {
+    assert!(FILE.len() <= 300_000, "{} bytes", FILE.len());
+}
+
+#[test]
+fn the_lexical_stage_decides_first_and_nothing_stays_unrouted() {
+    assert_eq!(
+        route("I'm allergic to tree nuts").route.stage,
+        Stage::Lexical
+    );
+    for text in [
+        "we redid the kitchen in marble",
+        "vivo en un cuarto piso sin ascensor",
+        "can you shorten this?",
+        "🙂",
+    ] {
+        let Ok(Verdict::Accept(_)) = Guard::new().statement(text) else {
+            continue;
+        };
+        let route = route(text).route;
+        assert_ne!(route.judgement, Judgement::Unrouted, "{text}");
+        assert_eq!(route.stage, Stage::Semantic, "{text}");
+        assert!((0.0..=1.0).contains(&route.score), "{text}");
+    }
+}
