@@ -347,7 +347,7 @@ fn no_crash_loses_or_halves_a_write() {
     let long = std::env::var_os("FOREMIND_LONG").is_some();
     let operations = if long { 500 } else { 40 };
     let mut images = 0;
-    for capabilities in [Capabilities::SWAP] {
+    for capabilities in PRIMITIVE {
         // The full history where it is checked most; in short for the others.
         let operations = match capabilities {
             Capabilities::SWAP => operations,
