@@ -1,15 +1,16 @@
 import { browserSource, type BrowserModel } from './browser-model.js';
 import type { EmbedGlue } from './embedder.js';
 import { Modules } from './glue.js';
-import { DeviceKey, HostKey, KEY_BYTES } from './keys.js';
+import { DeviceKey, HostKey, KEY_BYTES, PassphraseKey, type Keys } from './keys.js';
 import type { SessionParts } from './session.js';
 import { IndexedDbStore } from './stores/indexeddb.js';
 import { MemoryStore } from './stores/memory.js';
+import type { KeySource } from './types.js';
 
 /** What opens a memory in a browser, as it crosses to the worker: plain and cloneable. */
 export interface BrowserOptions {
   name: string;
-  key?: Uint8Array;
+  key?: KeySource;
   storage: 'default' | 'memory';
   model: BrowserModel;
 }
@@ -27,13 +28,17 @@ export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
     const keys = keysOf(options);
     const core = await made.core();
     const store = options.storage === 'memory' ? new MemoryStore() : await IndexedDbStore.open(options.name);
-    return { core, store, keys, embedder: browserSource(() => made.embed(), options.model) };
+    return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model) };
   };
 }
 
 /** A memory that ends with the process needs no key that outlives it, and opens where storage is denied. */
-function keysOf({ name, key, storage }: BrowserOptions): HostKey | DeviceKey {
-  if (key) return new HostKey(key);
-  if (storage === 'memory') return new HostKey(crypto.getRandomValues(new Uint8Array(KEY_BYTES)));
-  return new DeviceKey(name);
+function keysOf({ name, key, storage }: BrowserOptions): Keys {
+  if (storage === 'memory' && key === undefined) return new HostKey(crypto.getRandomValues(new Uint8Array(KEY_BYTES)));
+  return keysFor(name, key ?? 'device');
+}
+
+function keysFor(name: string, key: KeySource): Keys {
+  if (key === 'device') return new DeviceKey(name);
+  return key instanceof Uint8Array ? new HostKey(key) : new PassphraseKey(key.passphrase);
 }

@@ -1,7 +1,7 @@
 import { shippedEmbed } from './browser-embed.js';
-import { openInBrowser } from './browser-open.js';
+import { askInBrowser, openInBrowser } from './browser-open.js';
 import { partsWith } from './browser-parts.js';
-import { OpenMemory } from './memory.js';
+import { OpenMemory, type Ask } from './memory.js';
 import { OpenEmbedder } from './open-embedder.js';
 import type { Spawn } from './rpc/client.js';
 import { openEncoder, type SpawnEncoder } from './rpc/encoder-client.js';
@@ -16,6 +16,9 @@ const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./rpc/encoder-worke
 
 /** One open memory; see {@link OpenMemory}. */
 export class Memory extends OpenMemory {
+  /** @internal */
+  static readonly ask: Ask = (options, request) => askInBrowser(options, request, parts, spawn);
+
   /**
    * Opens a memory, and begins it when nothing is stored under its name (see `created`). Everything runs in a
    * worker of its own where there are workers. Rejects with `unsupported`, `storage-denied`, `storage-lost`,

@@ -23,6 +23,7 @@ export type OpenStep =
   | FailedStep
   | { kind: 'need-key'; wrapped: Uint8Array }
   | { kind: 'wrap-key'; dataKey: Uint8Array }
+  | { kind: 'profile' }
   | { kind: 'opened' };
 
 export type Step =
@@ -32,6 +33,18 @@ export type Step =
   | { kind: 'embed'; texts: string[]; heads: string[] }
   | { kind: 'done'; response: CoreResponse };
 
+/** What a task (export, import, verify, rekey) or a survey needs next. */
+export type TaskStep =
+  | ReadStep
+  | CommitStep
+  | FailedStep
+  | { kind: 'names' }
+  | { kind: 'piece'; bytes: Uint8Array }
+  | { kind: 'need-piece' }
+  | { kind: 'need-key'; wrapped: Uint8Array }
+  | { kind: 'wrap-key'; dataKey: Uint8Array }
+  | { kind: 'done'; report: CoreResponse };
+
 export type StoreReply =
   | { kind: 'begin' }
   | { kind: 'values'; values: Value[] }
@@ -39,7 +52,9 @@ export type StoreReply =
   | { kind: 'conflict' }
   | FailedStep;
 
-export type OpenReply = StoreReply | { kind: 'key'; key: Uint8Array } | { kind: 'wrapped'; wrapped: Uint8Array };
+export type OpenReply = StoreReply | { kind: 'key'; key: Uint8Array } | { kind: 'wrapped'; wrapped: Uint8Array } | { kind: 'continue' };
+
+export type TaskReply = OpenReply | { kind: 'names'; names?: string[] } | { kind: 'piece'; bytes?: Uint8Array };
 
 export type Reply =
   | StoreReply
@@ -58,17 +73,27 @@ export interface Embedding {
 export type CoreRequest = { verb: string; [field: string]: unknown };
 export type CoreResponse = { kind: string; [field: string]: unknown };
 
-export interface CoreOptions {
-  /** Whether 32 bytes of the host wrap the data key, inside of the core, or something outside of it does. */
-  wrap: 'host' | 'external';
-  key?: Uint8Array;
+/** What wraps the data key: 32 bytes of the host or a passphrase, inside of the core, or something outside of it. */
+export type CoreWrap = { wrap: 'host'; key: Uint8Array } | { wrap: 'passphrase'; passphrase: string } | { wrap: 'external' };
+
+export type CoreOptions = CoreWrap & {
   /** Whether a memory is made where there is none. */
   create: boolean;
-}
+  /** Whether to stop where the stored profile can be given, before the log is read. */
+  profileFirst?: boolean;
+};
+
+export type CoreTask =
+  | { task: 'export'; passphrase?: string }
+  | { task: 'import'; passphrase?: string; restore?: boolean }
+  | { task: 'verify' }
+  | ({ task: 'rekey' } & CoreWrap);
 
 /** The opening machine of one memory. */
 export interface CoreOpening {
   step(reply: OpenReply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): OpenStep;
+  /** The profile as it is stored, between `profile` and `opened`. */
+  profile(scope: unknown, budgetTokens: number, nowMs: number): CoreResponse;
   /** The memory, once, after `opened`. */
   take(): CoreMemory;
   free(): void;
@@ -79,13 +104,23 @@ export interface CoreMemory {
   begin(request: CoreRequest): number;
   step(op: number, reply: Reply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): Step;
   dropOp(op: number): void;
+  beginTask(task: CoreTask): number;
+  stepTask(task: number, reply: TaskReply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): TaskStep;
+  dropTask(task: number): void;
   readonly generation: number;
+  free(): void;
+}
+
+/** Looks through a memory that may not open. */
+export interface CoreSurvey {
+  step(reply: TaskReply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): TaskStep;
   free(): void;
 }
 
 /** One instantiation of the core module. */
 export interface CoreGlue {
   open(options: CoreOptions): CoreOpening;
+  survey(options: CoreWrap & { repair: boolean }): CoreSurvey;
   /** Throws the old instance away and makes a fresh one of the same module. */
   renew(): void;
 }
@@ -110,6 +145,10 @@ export class Core {
 
   open(options: CoreOptions): CoreOpening {
     return this.guard(this.#life, () => this.#glue.open(options));
+  }
+
+  survey(options: CoreWrap & { repair: boolean }): CoreSurvey {
+    return this.guard(this.#life, () => this.#glue.survey(options));
   }
 
   /** Calls into the core. Errors that the core made on purpose come out as such; all else ends this life. */

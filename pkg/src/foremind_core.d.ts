@@ -1,5 +1,5 @@
 // What this package uses of the generated bindings of the core module.
-import type { CoreMemory, CoreOptions, CoreOpening as Opening } from './core.js';
+import type { CoreMemory, CoreOptions, CoreOpening as Opening, CoreSurvey as Survey, CoreWrap } from './core.js';
 
 export default function init(): Promise<unknown>;
 export function initSync(input: { module: BufferSource | WebAssembly.Module }): unknown;
@@ -7,4 +7,5 @@ export function __wbg_reset_state(): void;
 /** Every error of the core, mapped as any error is on its way out. */
 export function errors(): { code: string; message: string; fault: string }[];
 export const CoreOpening: { new (options: CoreOptions): Opening };
+export const CoreSurvey: { new (options: CoreWrap & { repair: boolean }): Survey };
 export type { CoreMemory };

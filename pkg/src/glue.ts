@@ -37,6 +37,7 @@ export class Modules {
     await this.#initCore(bindings);
     const glue: CoreGlue = {
       open: (options) => new bindings.CoreOpening(options),
+      survey: (options) => new bindings.CoreSurvey(options),
       renew: () => bindings.__wbg_reset_state(),
     };
     return new Core(glue);

@@ -1,33 +1,47 @@
+import type { CoreWrap } from './core.js';
 import { ForemindError } from './errors.js';
 
 /** Who keeps the secret that wraps a memory's data key. */
 export interface Keys {
-  /** 32 bytes of the host: the core wraps and unwraps by itself. */
-  readonly hostKey?: Uint8Array;
-  /** The data key in the clear. Asked for only without a `hostKey`. */
-  unwrap(wrapped: Uint8Array): Promise<Uint8Array>;
-  /** Wraps a new memory's data key. Asked for only without a `hostKey`. */
-  wrap(dataKey: Uint8Array): Promise<Uint8Array>;
+  /** What the core is told. With `external` it asks `unwrap` and `wrap`, otherwise it does both by itself. */
+  readonly wrap: CoreWrap;
+  /** The data key in the clear; the caller zeroes it. */
+  open?(wrapped: Uint8Array): Promise<Uint8Array>;
+  /** Wraps a data key, of which the caller zeroes its copy. */
+  seal?(dataKey: Uint8Array): Promise<Uint8Array>;
+  /** Zeroes what can be zeroed. Nothing may be asked afterwards. */
+  clear(): void;
 }
 
 /** Bytes of a host key, and of a data key. */
 export const KEY_BYTES = 32;
+/** The most bytes of a passphrase, in UTF-8. */
+export const PASSPHRASE_BYTES = 1024;
 
 /** The host's own 32 bytes. */
 export class HostKey implements Keys {
-  readonly hostKey: Uint8Array;
+  readonly wrap: { wrap: 'host'; key: Uint8Array };
 
   constructor(key: Uint8Array) {
-    this.hostKey = key.slice();
+    this.wrap = { wrap: 'host', key: key.slice() };
   }
 
-  async unwrap(): Promise<Uint8Array> {
-    throw new ForemindError('internal', 'a host key is used by the core; please report this');
+  clear(): void {
+    this.wrap.key.fill(0);
+  }
+}
+
+/** Words of a person; the core stretches them (Argon2id). */
+export class PassphraseKey implements Keys {
+  readonly wrap: CoreWrap;
+
+  /** In Unicode's normalisation form C, since keyboards differ in how they compose a letter. */
+  constructor(passphrase: string) {
+    this.wrap = { wrap: 'passphrase', passphrase: passphrase.normalize('NFC') };
   }
 
-  async wrap(): Promise<Uint8Array> {
-    throw new ForemindError('internal', 'a host key is used by the core; please report this');
-  }
+  /** A string of JavaScript cannot be zeroed. */
+  clear(): void {}
 }
 
 const KEY_DATABASE = 'foremind-device-keys';
@@ -41,6 +55,7 @@ const BLOB_VERSION = 1;
  * The wrapped form is one version byte, the 12-byte nonce, then ciphertext and tag (NIST SP 800-38D).
  */
 export class DeviceKey implements Keys {
+  readonly wrap: CoreWrap = { wrap: 'external' };
   readonly #name: string;
 
   constructor(name: string) {
@@ -53,7 +68,7 @@ export class DeviceKey implements Keys {
     this.#name = name;
   }
 
-  async unwrap(wrapped: Uint8Array): Promise<Uint8Array> {
+  async open(wrapped: Uint8Array): Promise<Uint8Array> {
     const key = await this.#find();
     if (!key) {
       throw new ForemindError(
@@ -73,12 +88,20 @@ export class DeviceKey implements Keys {
     }
   }
 
-  async wrap(dataKey: Uint8Array): Promise<Uint8Array> {
+  async seal(dataKey: Uint8Array): Promise<Uint8Array> {
     const key = (await this.#find()) ?? (await this.#create());
     const iv = crypto.getRandomValues(new Uint8Array(IV_BYTES));
-    const sealed = await crypto.subtle.encrypt(this.#algorithm(iv), key, new Uint8Array(dataKey));
-    return Uint8Array.of(BLOB_VERSION, ...iv, ...new Uint8Array(sealed));
+    const copy = new Uint8Array(dataKey);
+    try {
+      const sealed = await crypto.subtle.encrypt(this.#algorithm(iv), key, copy);
+      return Uint8Array.of(BLOB_VERSION, ...iv, ...new Uint8Array(sealed));
+    } finally {
+      copy.fill(0);
+    }
   }
+
+  /** The key itself never was in JavaScript's memory. */
+  clear(): void {}
 
   /** The name is bound in, so that the key of one memory is not accepted as that of another. */
   #algorithm(iv: Uint8Array<ArrayBuffer>): AesGcmParams {

@@ -2,13 +2,17 @@ import { aborted, closed } from './errors.js';
 import type { CoreRequest, CoreResponse } from './core.js';
 import type { Backend, MemoryEvent } from './session.js';
 import type {
-  BudgetOptions, CallOptions, Chain, Domain, Durability, ForgetTarget, Forgotten, Grade, Ingested, ListOptions, Listed,
-  MemoryEvents, MemoryRecord, Pending, Prompt, Readiness, RememberOptions, Remembered, Role, Scope, Stats, Status, Tier, Turn,
+  BudgetOptions, CallOptions, Chain, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
+  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RememberOptions,
+  Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified,
 } from './types.js';
 import {
-  budgetOf, given, idOf, invalid, limitOf, nameOf, oneOf, optionsOf, scopeOf, signalOf, targetOf, textOf, type Fields,
+  booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, scopeOf, signalOf, targetOf,
+  textOf, type Fields,
 } from './validate.js';
 
+/** When the caller says nothing; the core's own default. */
+const BUDGET_TOKENS = 512;
 const ROLES: readonly Role[] = ['user', 'assistant', 'tool'];
 const TIERS: readonly Tier[] = ['profile', 'store'];
 const GRADES: readonly Grade[] = ['modifier', 'circumstance', 'informer'];
@@ -33,6 +37,41 @@ export class OpenMemory {
   readonly #backend: Backend;
   readonly #listeners = new Map<keyof MemoryEvents, Set<(detail: never) => void>>();
   #isClosed = false;
+
+  /** Opens a memory, begins it where there is none, and takes in a file that `export` has written. */
+  static async import<M extends OpenMemory>(
+    this: { open(options: OpenOptions): Promise<M> },
+    options: OpenOptions,
+    file: Uint8Array | Blob,
+    how?: ImportOptions,
+  ): Promise<M> {
+    const memory = await this.open(options);
+    try {
+      await memory.import(file, how);
+      return memory;
+    } catch (error) {
+      await memory.close();
+      throw error;
+    }
+  }
+
+  /** The visible profile of a memory that is stored, without opening the memory: a few values are read, and no model.
+   * `storage-lost` where nothing is stored. */
+  static async profile(options: OpenOptions, scope: Scope, budget?: BudgetOptions): Promise<Prompt> {
+    const { budgetTokens } = optionsOf(budget, 'options');
+    const request = { verb: 'profile', scope: scopeOf(scope), budgetTokens: BUDGET_TOKENS, ...budgetOf(budgetTokens) };
+    return answerOf<Prompt>(await askOf(this)(options, request));
+  }
+
+  /** Walks what is stored of a memory, also of one that does not open, and reports; changes nothing. */
+  static async verify(options: OpenOptions): Promise<Verified> {
+    return answerOf<Verified>(await askOf(this)(options, { verb: 'survey', repair: false }));
+  }
+
+  /** Makes a damaged memory open again: keeps all that is intact and says what was not. Close it everywhere first. */
+  static async repair(options: OpenOptions): Promise<Repaired> {
+    return answerOf<Repaired>(await askOf(this)(options, { verb: 'survey', repair: true }));
+  }
 
   /** @internal */
   constructor(name: string, backend: Backend) {
@@ -181,6 +220,49 @@ export class OpenMemory {
     return this.#call<Stats>(signal, () => ({ verb: 'stats', scope: scopeOf(scope) }));
   }
 
+  /** How safe and how full the storage is. */
+  async storage(options?: CallOptions): Promise<StorageState> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<StorageState>(signal, () => ({ verb: 'storage' }));
+  }
+
+  /** Everything in the memory as one file, lossless: sealed by a passphrase, or as JSON Lines that everybody can read.
+   * Which of the two is said, never assumed. */
+  async export(options: ExportOptions): Promise<Uint8Array> {
+    const { passphrase, plain, signal } = optionsOf(options as { passphrase?: unknown; plain?: unknown; signal?: AbortSignal }, 'options');
+    const { file } = await this.#call<{ file: Uint8Array }>(signal, () => {
+      if ((passphrase === undefined) === (plain !== true)) throw invalid('say { passphrase } to seal the file, or { plain: true }');
+      return { verb: 'export', ...given('passphrase', passphrase, passphraseOf) };
+    });
+    return file;
+  }
+
+  /** Takes in a file that `export` has written, of this memory or of another. What is known stays as it is, what was
+   * forgotten here stays forgotten (unless `restore`). `wrong-key`, `corrupt`, `newer-format`; nothing is taken then. */
+  async import(file: Uint8Array | Blob, options?: ImportOptions): Promise<Imported> {
+    const { passphrase, restore, signal } = optionsOf(options, 'options');
+    const bytes = await fileOf(file);
+    return this.#call<Imported>(signal, () => ({
+      verb: 'import',
+      file: bytes,
+      ...given('passphrase', passphrase, passphraseOf),
+      ...given('restore', restore, booleanOf),
+    }));
+  }
+
+  /** Walks everything that is stored and reports; changes nothing. */
+  async verify(options?: CallOptions): Promise<Verified> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Verified>(signal, () => ({ verb: 'verify' }));
+  }
+
+  /** Wraps the data key anew: from here on the memory opens with this key, and no longer with the one before. What is
+   * stored is not encrypted again, so a copy made earlier still opens with the earlier key. */
+  async rekey(key: KeySource, options?: CallOptions): Promise<void> {
+    const { signal } = optionsOf(options, 'options');
+    await this.#call(signal, () => ({ verb: 'rekey', key: keyOf(key) }));
+  }
+
   /** Listens to an event; returns the way to stop. What a listener throws is reported, not passed on. */
   on<Name extends keyof MemoryEvents>(name: Name, listener: (detail: MemoryEvents[Name]) => void): () => void {
     if (typeof listener !== 'function') throw invalid('a listener must be a function');
@@ -208,8 +290,7 @@ export class OpenMemory {
     const checked = signalOf(signal);
     const built = request();
     if (checked?.aborted) throw aborted();
-    const { kind: _, ...response }: CoreResponse = await this.#backend.call(built, checked);
-    return response as T;
+    return answerOf<T>(await this.#backend.call(built, checked));
   }
 
   #dispatch(event: MemoryEvent): void {
@@ -226,7 +307,14 @@ export class OpenMemory {
   }
 }
 
-function booleanOf(value: unknown, what: string): boolean {
-  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false`);
-  return value;
+/** @internal What an entry's class answers by without opening a memory. */
+export type Ask = (options: OpenOptions, request: CoreRequest) => Promise<CoreResponse>;
+
+function askOf(entry: unknown): Ask {
+  return (entry as { ask: Ask }).ask;
+}
+
+/** A response without the word that names it. */
+function answerOf<T>({ kind: _, ...response }: CoreResponse): T {
+  return response as T;
 }

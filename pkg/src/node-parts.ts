@@ -2,17 +2,18 @@ import { readFile } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
 
+import type { CoreRequest, CoreResponse } from './core.js';
 import { LoadedEmbedder, type EmbedGlue } from './embedder.js';
 import { ForemindError, aborted } from './errors.js';
 import { Modules } from './glue.js';
-import { HostKey } from './keys.js';
+import { HostKey, PassphraseKey, type Keys } from './keys.js';
 import { nodeSource } from './node-embed.js';
 import { encodeBatch, type EncoderBackend } from './open-embedder.js';
-import { Session, type Backend } from './session.js';
+import { Session, once, type Backend, type SessionParts } from './session.js';
 import { MemoryStore } from './stores/memory.js';
 import { NodeFsStore } from './stores/node-fs.js';
-import type { EmbedderOptions, OpenOptions } from './types.js';
-import { embedderOptionsOf, openOptionsOf } from './validate.js';
+import type { EmbedderOptions, KeySource, OpenOptions } from './types.js';
+import { embedderOptionsOf, openOptionsOf, type CheckedOptions } from './validate.js';
 
 /** What a variant of the package makes in node: its modules are made on first use, and shared by the whole process. */
 export class NodeParts {
@@ -26,15 +27,27 @@ export class NodeParts {
   }
 
   async openMemory(options: OpenOptions): Promise<{ name: string; backend: Backend }> {
-    const { name, key, model, storage, directory, signal } = openOptionsOf(options);
-    if (signal?.aborted) throw aborted();
+    const checked = openOptionsOf(options);
+    if (checked.signal?.aborted) throw aborted();
+    return { name: checked.name, backend: await Session.open(await this.#partsOf(checked), false, checked.signal) };
+  }
+
+  /** One answer from a memory that is not opened for it. */
+  async ask(options: OpenOptions, request: CoreRequest): Promise<CoreResponse> {
+    const checked = openOptionsOf(options);
+    if (checked.signal?.aborted) throw aborted();
+    return once(await this.#partsOf({ ...checked, model: false }), request, checked.signal);
+  }
+
+  async #partsOf({ name, key, model, storage, directory }: CheckedOptions): Promise<SessionParts> {
     if (!key) {
-      throw new ForemindError('key-missing', 'outside of a browser there is no device key; pass 32 secret random bytes as `key`');
+      throw new ForemindError('key-missing', 'outside of a browser there is no device key; pass 32 secret random bytes or { passphrase } as `key`');
     }
+    const keys = keysFor(key);
     const embedder = nodeSource(() => this.#modules.embed(), model);
     const core = await this.#modules.core();
     const store = storage === 'memory' ? new MemoryStore() : await NodeFsStore.open(directory ?? defaultDirectory(), name);
-    return { name, backend: await Session.open({ core, store, keys: new HostKey(key), embedder }, false, signal) };
+    return { core, store, keys, keysFor, embedder };
   }
 
   async openEncoder(options: EmbedderOptions): Promise<EncoderBackend> {
@@ -47,6 +60,11 @@ export class NodeParts {
     });
     return { modelId: embedder.modelId, encode: (texts) => encodeBatch(embedder, texts), close: () => embedder.close() };
   }
+}
+
+function keysFor(key: KeySource): Keys {
+  if (key === 'device') throw new ForemindError('unsupported', 'there is no device key outside of a browser; pass 32 bytes or { passphrase }');
+  return key instanceof Uint8Array ? new HostKey(key) : new PassphraseKey(key.passphrase);
 }
 
 /** The user's data folder of the platform. */

@@ -1,4 +1,4 @@
-import { OpenMemory } from './memory.js';
+import { OpenMemory, type Ask } from './memory.js';
 import { onnxEmbed } from './node-embed.js';
 import { NodeParts } from './node-parts.js';
 import { OpenEmbedder } from './open-embedder.js';
@@ -11,6 +11,9 @@ const parts = new NodeParts(onnxEmbed);
 
 /** One open memory; see {@link OpenMemory}. */
 export class Memory extends OpenMemory {
+  /** @internal */
+  static readonly ask: Ask = (options, request) => parts.ask(options, request);
+
   /** Opens a memory, and begins it when nothing is stored under its name (see `created`). Runs in this thread. */
   static async open(options: OpenOptions): Promise<Memory> {
     const { name, backend } = await parts.openMemory(options);

@@ -1,10 +1,10 @@
-import type { Core, CoreRequest, CoreResponse } from './core.js';
-import { drive, driveOpen, type Encoder, type Opened, type Outcome } from './driver.js';
+import type { Core, CoreRequest, CoreResponse, CoreTask } from './core.js';
+import { drive, driveOpen, driveProfile, driveSurvey, driveTask, type Encoder, type Opened, type Outcome } from './driver.js';
 import { LoadedEmbedder, type EmbedderSource } from './embedder.js';
 import { ForemindError, closed } from './errors.js';
 import type { Keys } from './keys.js';
 import type { Store } from './stores/store.js';
-import type { Durability, MemoryEvents, Readiness } from './types.js';
+import type { Durability, KeySource, MemoryEvents, Readiness } from './types.js';
 
 /** One event, as it crosses to the facade. */
 export type MemoryEvent = { [Name in keyof MemoryEvents]: { name: Name; detail: MemoryEvents[Name] } }[keyof MemoryEvents];
@@ -23,12 +23,16 @@ export interface SessionParts {
   core: Core;
   store: Store;
   keys: Keys;
+  /** Makes what `rekey` asks for. */
+  keysFor(key: KeySource): Keys;
   /** Absent when no embedder is wanted. */
   embedder?: EmbedderSource | undefined;
 }
 
 /** Verbs that write. They take turns, so that an instance never conflicts with itself. */
-const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'judge', 'backfill']);
+const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'judge', 'backfill', 'import', 'rekey']);
+/** Verbs that are tasks of the core, with what they take and give beside a request and a response. */
+const TASKS = new Set(['export', 'import', 'verify', 'rekey']);
 /** Records of one background step: short, so that calls in between do not wait long. */
 const BACKFILL_RECORDS = 8;
 
@@ -69,6 +73,7 @@ export class Session implements Backend {
       const opened = await driveOpen(parts.core, parts.store, parts.keys, existing, signal);
       return new Session(parts, opened, await parts.store.durability());
     } catch (error) {
+      parts.keys.clear();
       await parts.store.close();
       throw error;
     }
@@ -78,6 +83,7 @@ export class Session implements Backend {
     if (this.#closing.signal.aborted) throw closed();
     // Asked of the realm, not of the core.
     if (request.verb === 'requests') return { kind: 'requests', count: requestsOfRealm() };
+    if (request.verb === 'storage') return { kind: 'storage', durability: this.durability, ...(await this.#parts.store.room?.()) };
     const stop = new AbortController();
     const unlink = [link(signal, stop), link(this.#closing.signal, stop)];
     const work = WRITERS.has(request.verb) ? this.#inTurn(() => this.#run(request, stop.signal)) : this.#run(request, stop.signal);
@@ -98,18 +104,39 @@ export class Session implements Backend {
     const opened = await this.#opened.catch(() => undefined);
     if (opened && !opened.life.over) this.#parts.core.guard(opened.life, () => opened.memory.free());
     this.#embedder?.close();
+    this.#parts.keys.clear();
     await this.#parts.store.close();
   }
 
   async #run(request: CoreRequest, signal: AbortSignal): Promise<Outcome> {
     const { core, store } = this.#parts;
     const opened = await this.#current();
-    const outcome = await drive(core, opened, store, this.#encoder, request, signal);
+    const outcome = TASKS.has(request.verb)
+      ? await this.#task(opened, request, signal)
+      : await drive(core, opened, store, this.#encoder, request, signal, WRITERS.has(request.verb));
     if (outcome.wrote) {
       if (!opened.life.over) this.#announced = opened.memory.generation;
       this.#emit({ name: 'changed', detail: { by: 'self' } });
     }
     return outcome;
+  }
+
+  async #task(opened: Opened, { verb, key, file, ...rest }: CoreRequest, signal: AbortSignal): Promise<Outcome> {
+    const { core, store } = this.#parts;
+    const keys = verb === 'rekey' ? this.#parts.keysFor(key as KeySource) : undefined;
+    const task = { task: verb, ...rest, ...keys?.wrap } as CoreTask;
+    try {
+      const outcome = await driveTask(core, opened, { store, keys, file: file as Uint8Array | undefined }, task, signal);
+      if (keys) {
+        // From here on the old key opens nothing, and after a trap the new one is asked for.
+        this.#parts.keys.clear();
+        this.#parts.keys = keys;
+      }
+      return { response: { ...outcome.report, ...(outcome.file ? { file: outcome.file } : {}) }, wrote: outcome.wrote };
+    } catch (error) {
+      keys?.clear();
+      throw error;
+    }
   }
 
   /** The memory of the core's present life; opened again from the store when the life before ended in a trap. */
@@ -181,6 +208,7 @@ export class Session implements Backend {
 
   /** Another tab has written. Wakes that come during a refresh are answered by one more. */
   async #wake(): Promise<void> {
+    void this.#opened.then((opened) => (opened.head = undefined), () => {});
     if (this.#waking) {
       this.#wokenAgain = true;
       return;
@@ -207,6 +235,17 @@ export class Session implements Backend {
   #emit(event: MemoryEvent): void {
     if (this.#closing.signal.aborted) return;
     this.onevent?.(event);
+  }
+}
+
+/** One answer from a memory that is not open and is not opened: its `profile`, or a `survey` of what is stored. */
+export async function once({ core, store, keys }: SessionParts, request: CoreRequest, signal = new AbortController().signal): Promise<CoreResponse> {
+  try {
+    if (request.verb === 'survey') return await driveSurvey(core, store, keys, request['repair'] === true, signal);
+    return await driveProfile(core, store, keys, request as CoreRequest & { scope: unknown; budgetTokens: number }, signal);
+  } finally {
+    keys.clear();
+    await store.close();
   }
 }
 

@@ -298,12 +298,70 @@ export interface OnnxModel {
   vocabulary: string | URL | Uint8Array;
 }
 
+/**
+ * What wraps a memory's data key: 32 bytes of yours (copied; yours may be zeroed afterwards), a passphrase of 1 to 1,024
+ * bytes in UTF-8 (stretched with Argon2id), or, in a browser, a non-extractable key of this browser profile.
+ */
+export type KeySource = Uint8Array | { passphrase: string } | 'device';
+
+/** How an exported file is written: sealed by a passphrase, or as JSON Lines that everybody can read. */
+export type ExportOptions = CallOptions & ({ passphrase: string } | { plain: true });
+
+export interface ImportOptions extends CallOptions {
+  /** Of a file that is sealed. */
+  passphrase?: string;
+  /** Brings back what was erased here, under new ids. Without it what was forgotten stays forgotten. */
+  restore?: boolean;
+}
+
+export interface Imported {
+  /** Entries of the log that were taken, and those that were here already. */
+  entries: number;
+  known: number;
+  /** Records that came with them, those that were merged with records known here, and those brought back by `restore`. */
+  records: number;
+  merged: number;
+  restored: number;
+}
+
+/** What `verify` found. */
+export interface Verified {
+  /** Whether nothing is damaged or missing. */
+  whole: boolean;
+  generation: number;
+  entries: number;
+  /** Stored values that were looked at, and their bytes. */
+  values: number;
+  bytes: number;
+  damaged: { name: string; why: string }[];
+  missing: string[];
+  /** Values that nothing names; absent where the store cannot list. */
+  orphans?: string[];
+  /** Entries that cannot be read any more. */
+  lostEntries: number;
+}
+
+/** What was found, and what repair kept. */
+export interface Repaired extends Verified {
+  /** Entries kept and lost. */
+  kept: number;
+  lost: number;
+}
+
+/** How safe and how full the storage is; what the host does not tell is absent. */
+export interface StorageState {
+  durability: Durability;
+  /** Bytes in use: of the origin in a browser, of this memory in node. */
+  usedBytes?: number;
+  /** Bytes that may be in use. */
+  quotaBytes?: number;
+}
+
 export interface OpenOptions {
   /** Names the memory: one isolated store of one owner. Same form as the parts of a scope. */
   name: string;
-  /** 32 bytes that wrap the memory's data key. Required in node. In a browser a non-extractable device key
-   * takes its place when this is left out. The bytes are copied; they may be zeroed after `open`. */
-  key?: Uint8Array;
+  /** What wraps the memory's data key. Required in node; in a browser `'device'` when left out. */
+  key?: KeySource;
   /** The model of the package `foremind-minilm-l6-v2` when left out. */
   model?: ModelSource;
   /** `memory` keeps everything in this process's memory only. */

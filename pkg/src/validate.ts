@@ -1,6 +1,6 @@
-import { KEY_BYTES } from './keys.js';
+import { KEY_BYTES, PASSPHRASE_BYTES } from './keys.js';
 import { ForemindError } from './errors.js';
-import type { EmbedderOptions, EncodeOptions, ForgetTarget, ModelSource, OpenOptions, Scope } from './types.js';
+import type { EmbedderOptions, EncodeOptions, ForgetTarget, KeySource, ModelSource, OpenOptions, Scope } from './types.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
 const BUDGET_TOKENS_MAX = 1_000_000;
@@ -111,7 +111,7 @@ export function targetOf(value: unknown): ForgetTarget {
 /** Checked options of `Memory.open`. */
 export interface CheckedOptions {
   name: string;
-  key?: Uint8Array;
+  key?: KeySource;
   model?: ModelSource;
   storage: 'default' | 'memory';
   directory?: string;
@@ -123,10 +123,7 @@ export function openOptionsOf(options: unknown): CheckedOptions {
   const { name, key, model, storage, directory, signal } = options as Partial<OpenOptions>;
   const checked: CheckedOptions = { name: nameOf(name, 'name'), storage: 'default' };
   if (storage !== undefined) checked.storage = oneOf(storage, ['default', 'memory'] as const, 'storage');
-  if (key !== undefined) {
-    if (!(key instanceof Uint8Array) || key.length !== KEY_BYTES) throw invalid(`key must be a Uint8Array of ${KEY_BYTES} bytes`);
-    checked.key = key;
-  }
+  if (key !== undefined) checked.key = keyOf(key);
   if (model !== undefined) checked.model = modelOf(model);
   if (directory !== undefined) {
     if (typeof directory !== 'string' || directory === '') throw invalid('directory must be a path');
@@ -188,4 +185,33 @@ function isFile(value: unknown): value is string | URL | Uint8Array {
 
 function isHash(value: unknown): value is string {
   return typeof value === 'string' && /^[0-9a-f]{64}$/.test(value);
+}
+
+/** A copy that nobody else changes. */
+export function keyOf(key: unknown): KeySource {
+  if (key === 'device') return key;
+  if (key instanceof Uint8Array && key.length === KEY_BYTES) return key.slice();
+  if (typeof key === 'object' && key !== null && !(key instanceof Uint8Array) && 'passphrase' in key) {
+    return { passphrase: passphraseOf(key.passphrase) };
+  }
+  throw invalid(`key must be a Uint8Array of ${KEY_BYTES} bytes, { passphrase } or 'device'`);
+}
+
+export function passphraseOf(value: unknown): string {
+  const words = textOf(value, 'the passphrase').normalize('NFC');
+  const bytes = new TextEncoder().encode(words).length;
+  if (bytes < 1 || bytes > PASSPHRASE_BYTES) throw invalid(`the passphrase must be 1 to ${PASSPHRASE_BYTES} bytes long`);
+  return words;
+}
+
+/** The bytes of a file that is to be imported. */
+export async function fileOf(value: unknown): Promise<Uint8Array> {
+  if (value instanceof Uint8Array) return value;
+  if (typeof Blob !== 'undefined' && value instanceof Blob) return new Uint8Array(await value.arrayBuffer());
+  throw invalid('the file must be a Uint8Array or a Blob');
+}
+
+export function booleanOf(value: unknown, what: string): boolean {
+  if (typeof value !== 'boolean') throw invalid(`${what} must be true or false`);
+  return value;
 }

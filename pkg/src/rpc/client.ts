@@ -2,7 +2,7 @@ import type { BrowserOptions } from '../browser-parts.js';
 import type { CoreRequest, CoreResponse } from '../core.js';
 import { ForemindError, aborted, closed, fromPlain } from '../errors.js';
 import type { Backend, MemoryEvent } from '../session.js';
-import type { Durability, Readiness } from '../types.js';
+import type { Durability, KeySource, Readiness } from '../types.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** The part of `Worker` used here. */
@@ -70,10 +70,12 @@ export class WorkerBackend implements Backend {
     const abort = () => worker.postMessage({ type: 'abort', id });
     signal?.addEventListener('abort', abort, { once: true });
     try {
-      return await new Promise((resolve, reject) => {
+      const response = await new Promise<CoreResponse>((resolve, reject) => {
         this.#calls.set(id, { resolve, reject });
         worker.postMessage({ type: 'call', id, request });
       });
+      if (request.verb === 'rekey') this.#keep(request['key'] as KeySource);
+      return response;
     } finally {
       this.#calls.delete(id);
       signal?.removeEventListener('abort', abort);
@@ -98,8 +100,16 @@ export class WorkerBackend implements Backend {
       });
       worker.terminate();
     }
+    this.#keep(undefined);
     this.#ready.reject(closed());
     this.#rejectCalls(closed());
+  }
+
+  /** With what a worker that comes after this one opens. */
+  #keep(key: KeySource | undefined): void {
+    if (this.#options.key instanceof Uint8Array) this.#options.key.fill(0);
+    if (key === undefined) delete this.#options.key;
+    else this.#options.key = key;
   }
 
   #start(existing: boolean, signal: AbortSignal | undefined): Promise<WorkerLike> {
@@ -174,6 +184,32 @@ export class WorkerBackend implements Backend {
     for (const call of this.#calls.values()) call.reject(error);
     this.#calls.clear();
   }
+}
+
+/** One answer from a worker that lives no longer than that. */
+export function answerOnce(options: BrowserOptions, request: CoreRequest, signal: AbortSignal | undefined, spawn: Spawn): Promise<CoreResponse> {
+  return new Promise((resolve, reject) => {
+    if (signal?.aborted) throw aborted();
+    let worker: WorkerLike;
+    try {
+      worker = spawn();
+    } catch {
+      throw notStarted();
+    }
+    const end = (settle: () => void) => {
+      signal?.removeEventListener('abort', abort);
+      worker.terminate();
+      settle();
+    };
+    const abort = () => end(() => reject(aborted()));
+    signal?.addEventListener('abort', abort, { once: true });
+    worker.onerror = () => end(() => reject(notStarted()));
+    worker.onmessage = ({ data: message }) => {
+      if (message.type === 'answered') end(() => resolve(message.response));
+      if (message.type === 'refused') end(() => reject(fromPlain(message.error)));
+    };
+    worker.postMessage({ type: 'once', options, request });
+  });
 }
 
 export function notStarted(): ForemindError {

@@ -7,6 +7,7 @@ import type { Durability, Readiness } from '../types.js';
 /** From the page to its worker. */
 export type ToWorker =
   | { type: 'open'; options: BrowserOptions; existing: boolean }
+  | { type: 'once'; options: BrowserOptions; request: CoreRequest }
   | { type: 'call'; id: number; request: CoreRequest }
   | { type: 'abort'; id: number }
   | { type: 'close' };
@@ -14,6 +15,7 @@ export type ToWorker =
 /** From the worker to its page. */
 export type FromWorker =
   | { type: 'opened'; created: boolean; durability: Durability }
+  | { type: 'answered'; response: CoreResponse }
   | { type: 'refused'; error: PlainError }
   | { type: 'ready'; readiness: Readiness }
   | { type: 'not-ready'; error: PlainError }

@@ -1,7 +1,7 @@
 import type { BrowserOptions, PartsOf } from '../browser-parts.js';
 import type { CoreRequest } from '../core.js';
 import { toPlain } from '../errors.js';
-import { Session } from '../session.js';
+import { Session, once } from '../session.js';
 import type { FromWorker, ToWorker } from './messages.js';
 
 /** The part of `DedicatedWorkerGlobalScope` used here. */
@@ -21,6 +21,9 @@ export function serveMemory(parts: PartsOf): void {
       case 'open':
         session = open(message.options, message.existing);
         return;
+      case 'once':
+        void answer(message.options, message.request);
+        return;
       case 'call':
         void call(message.id, message.request);
         return;
@@ -33,9 +36,26 @@ export function serveMemory(parts: PartsOf): void {
     }
   };
 
+  /** What is made of the options keeps a copy of the key; the one that crossed is zeroed. */
+  async function partsOf(options: BrowserOptions): ReturnType<PartsOf> {
+    try {
+      return await parts(options);
+    } finally {
+      if (options.key instanceof Uint8Array) options.key.fill(0);
+    }
+  }
+
+  async function answer(options: BrowserOptions, request: CoreRequest): Promise<void> {
+    try {
+      port.postMessage({ type: 'answered', response: await once(await partsOf(options), request) });
+    } catch (error) {
+      port.postMessage({ type: 'refused', error: toPlain(error) });
+    }
+  }
+
   async function open(options: BrowserOptions, existing: boolean): Promise<Session> {
     try {
-      const opened = await Session.open(await parts(options), existing);
+      const opened = await Session.open(await partsOf(options), existing);
       opened.onevent = (event) => port.postMessage({ type: 'event', event });
       port.postMessage({ type: 'opened', created: opened.created, durability: opened.durability });
       opened.ready.then(
