@@ -8,6 +8,9 @@ import type { Store } from './stores/store.js';
 /** How much of an imported file crosses into the core at once. */
 const PIECE_BYTES = 256 * 1024;
 
+/** The longest wait before an operation plans again that somebody else was faster than. */
+const CONFLICT_WAIT_MS = 32;
+
 /** Texts to vectors, as far as that is possible now. */
 export interface Encoder {
   /** Undefined while no embedder is ready. `onBatch` hears how many texts are done. */
@@ -292,6 +295,7 @@ async function run(
   throwIfAborted(signal);
   const op = core.guard(life, () => memory.begin(request));
   let wrote = false;
+  let conflicts = 0;
   try {
     let reply: Reply = { kind: 'begin' };
     for (;;) {
@@ -317,6 +321,7 @@ async function run(
           // call that had succeeded: `whileAlive` is not used here, the next `guard` reports the trap.
           opened.head = undefined;
           reply = await attempt(async () => ({ kind: (await store.commit(step)) ? 'committed' : 'conflict' }));
+          if (reply.kind === 'conflict') await sleep(Math.random() * Math.min(2 ** conflicts++, CONFLICT_WAIT_MS));
           if (reply.kind !== 'committed') break;
           wrote = true;
           opened.head = step.puts.find(([key]) => key === 'head')?.[1];
@@ -410,6 +415,10 @@ function quantised<T>(value: T): T {
     }
   }
   return value;
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
 }
 
 /** Time and randomness, fresh for each step, since the core has neither. */

@@ -86,7 +86,9 @@ export class Session implements Backend {
     if (request.verb === 'storage') return { kind: 'storage', durability: this.durability, ...(await this.#parts.store.room?.()) };
     const stop = new AbortController();
     const unlink = [link(signal, stop), link(this.#closing.signal, stop)];
-    const work = WRITERS.has(request.verb) ? this.#inTurn(() => this.#run(request, stop.signal)) : this.#run(request, stop.signal);
+    const run = () => this.#run(request, stop.signal);
+    const { store } = this.#parts;
+    const work = WRITERS.has(request.verb) ? this.#inTurn(() => store.turn?.(run) ?? run()) : run();
     this.#pending.add(work);
     try {
       return (await work).response;

@@ -66,7 +66,7 @@ test('values in another order than asked are refused, whatever they are', async 
     const store = new MemoryStore(values);
     const read = store.read.bind(store);
     store.read = async (keys) => (keys.length > 1 ? mix(await read(keys)) : read(keys));
-    await assert.rejects(session(store), (error) => error.name === 'ForemindError' && ['corrupt', 'storage-failed', 'internal', 'invalid-argument', 'storage-lost'].includes(error.code));
+    await assert.rejects(session(store), (error) => error.name === 'ForemindError' && ['corrupt', 'storage-failed', 'internal', 'invalid-argument', 'storage-lost', 'conflict'].includes(error.code));
   }
   const whole = await session(new MemoryStore(values));
   assert.equal((await listed(whole)).length, 5, 'nothing of it was written');

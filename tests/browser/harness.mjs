@@ -194,24 +194,69 @@ export const quiet = () => sleep(2500);
  * given browser are touched. Returns how many.
  */
 export async function killRenderers(kind, browser) {
-  let ids;
-  if (kind === chromium) {
-    const session = await browser.target().createCDPSession();
-    const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-    ids = processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
-  } else {
-    ids = contentProcesses(browser.process().pid);
-  }
+  const ids = await renderers(kind, browser);
   for (const id of ids) process.kill(id, 'SIGKILL');
   return ids.length;
 }
 
+/** The ids of the processes that run pages. */
+async function renderers(kind, browser) {
+  if (kind !== chromium) return contentProcesses(browser.process().pid);
+  const session = await browser.target().createCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  await session.detach();
+  return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
+}
+
+/**
+ * The id of the process that runs `page` and none of `others`, found by stopping one process after the other and seeing which
+ * page falls silent.
+ */
+export async function processOf(kind, browser, page, others) {
+  const answers = (tab) => tab.evaluate(() => true).catch(() => false);
+  for (const id of await renderers(kind, browser)) {
+    process.kill(id, 'SIGSTOP');
+    try {
+      const silent = Symbol();
+      const answer = answers(page);
+      const rest = await Promise.race([Promise.all(others.map(answers)), sleep(10_000, silent)]);
+      if (rest !== silent && (await Promise.race([answer, sleep(1_500, silent)])) === silent) return id;
+    } finally {
+      process.kill(id, 'SIGCONT');
+    }
+  }
+  throw new Error('no process runs this page alone');
+}
+
+/** Kills a whole browser, all of its processes, as a power cut does to them. */
+export async function killBrowser(browser) {
+  const child = browser.process();
+  const ended = new Promise((resolve) => child.once('exit', resolve));
+  for (const id of below(child.pid)) {
+    try {
+      process.kill(id, 'SIGKILL');
+    } catch {
+      // It ended with one that was killed before.
+    }
+  }
+  await ended;
+}
+
 /** The ids of Firefox's content processes: those below its own whose arguments, however they are stored, end in `tab`. */
 function contentProcesses(parent) {
+  const processes = running();
+  return below(parent).filter((id) => / -contentproc .* tab$/.test(processes.get(id).args));
+}
+
+/** A process and all that descend from it. Firefox forks its children from a process of their own. */
+function below(parent) {
+  const processes = running();
+  const descends = (id) => id === parent || (processes.has(id) && descends(processes.get(id).above));
+  return [...processes.keys()].filter(descends);
+}
+
+function running() {
   const listing = execFileSync('ps', ['-A', '-ww', '-o', 'pid=,ppid=,args='], { encoding: 'utf8' });
   const rows = listing.matchAll(/^ *(\d+) +(\d+) +(.*?) *$/gm);
-  const processes = new Map(Array.from(rows, ([, id, above, args]) => [Number(id), { above: Number(above), args }]));
-  // Firefox forks its children from a process of their own.
-  const descends = (id) => id === parent || (processes.has(id) && descends(processes.get(id).above));
-  return [...processes.keys()].filter((id) => / -contentproc .* tab$/.test(processes.get(id).args) && descends(id));
+  return new Map(Array.from(rows, ([, id, above, args]) => [Number(id), { above: Number(above), args }]));
 }

@@ -22,8 +22,12 @@ const OPEN_WAIT_MS = 10_000;
 const BLOCKED_WAIT_MS = 1_500;
 /** A commit that deletes so many values folds segments. */
 const FOLD_DELETES = 8;
-/** How long a fold waits for another tab's: a tab that the system has frozen keeps its lock. */
-const FOLD_WAIT_MS = 1_000;
+/** How long a lock is waited for: a tab that the system has frozen keeps its own. */
+const LOCK_WAIT_MS = 1_000;
+/** For how long a lock that was not given is not asked for again. */
+const LOCK_BROKEN_MS = 10_000;
+/** For how long tabs stand in line after one of them was too late. */
+const CONTENDED_MS = 2_000;
 /** How many bytes may be written before the browser is asked again for the room that is left. */
 const ROOM_CHECK_BYTES = 1 << 20;
 
@@ -46,6 +50,8 @@ export class IndexedDbStore implements Store {
   readonly #channel: BroadcastChannel | undefined;
   /** Bytes that may be written before the browser is asked for room again, and what was left when it was. */
   #room = { untilAsked: 0, left: Infinity };
+  #contendedUntil = 0;
+  #lockBrokenUntil = 0;
   #lost: string | undefined;
   #closed = false;
 
@@ -64,7 +70,10 @@ export class IndexedDbStore implements Store {
     database.onclose = () => this.#lose('the browser closed the stored memory (site data cleared or evicted); open it again');
     if (typeof BroadcastChannel !== 'undefined') {
       this.#channel = new BroadcastChannel(database.name);
-      this.#channel.onmessage = () => this.onwake?.();
+      this.#channel.onmessage = ({ data }) => {
+        this.#contendedUntil = performance.now() + CONTENDED_MS;
+        if (data === 'written') this.onwake?.();
+      };
     }
   }
 
@@ -82,9 +91,18 @@ export class IndexedDbStore implements Store {
   async commit(batch: Batch): Promise<boolean> {
     await this.#checkRoom(batch);
     const write = () => this.#write(batch);
-    const written = await (batch.deletes.length < FOLD_DELETES ? write() : this.#afterOtherFolds(write));
-    if (written) this.#channel?.postMessage('written');
+    const folds = batch.deletes.length >= FOLD_DELETES;
+    // Two tabs that fold at once would both do the work, and one of them in vain.
+    const written = await (folds ? this.#locked('fold', write) : write());
+    if (!written) this.#contendedUntil = performance.now() + CONTENDED_MS;
+    this.#channel?.postMessage(written ? 'written' : 'too late');
     return written;
+  }
+
+  /** While several tabs write, they stand in line: whoever was too late would be too late again and again, since it has to read
+   * what the faster one already knows. Nothing depends on the line. */
+  turn<T>(work: () => Promise<T>): Promise<T> {
+    return performance.now() < this.#contendedUntil ? this.#locked('write', work) : work();
   }
 
   async list(): Promise<string[]> {
@@ -175,15 +193,16 @@ export class IndexedDbStore implements Store {
     }
   }
 
-  /** Two tabs that fold at once would both do the work, and one of them in vain. Nothing depends on the lock. */
-  async #afterOtherFolds<T>(work: () => Promise<T>): Promise<T> {
+  /** Runs `work` under a Web Lock; without one where that does not come soon or not at all. */
+  async #locked<T>(what: string, work: () => Promise<T>): Promise<T> {
     const locks = globalThis.navigator?.locks;
-    if (!locks) return work();
+    if (!locks || performance.now() < this.#lockBrokenUntil) return work();
     let begun: Promise<T> | undefined;
     try {
-      await locks.request(`${this.#database.name}:fold`, { signal: AbortSignal.timeout(FOLD_WAIT_MS) }, () => (begun = work()));
+      await locks.request(`${this.#database.name}:${what}`, { signal: AbortSignal.timeout(LOCK_WAIT_MS) }, () => (begun = work()));
     } catch {
       // Not given in time, or not allowed here. What `work` says is awaited below.
+      if (!begun) this.#lockBrokenUntil = performance.now() + LOCK_BROKEN_MS;
     }
     return begun ?? work();
   }

@@ -41,6 +41,9 @@ export interface Store {
    * `head`, and no name is in both `puts` and `deletes`.
    */
   commit(batch: Batch): Promise<boolean>;
+  /** Runs an operation that writes, when it is this instance's turn among several that are writing. Only a courtesy: an
+   * operation outside of it is as safe. */
+  turn?<T>(work: () => Promise<T>): Promise<T>;
   /** The names of all stored values, in no particular order. Where `capabilities.list` is true. */
   list?(): Promise<string[]>;
   /** How safe acknowledged writes are. */

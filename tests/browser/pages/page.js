@@ -95,4 +95,19 @@ async function runCase(wanted) {
   }
 }
 
-globalThis.kit = { ...foremind, model, outcome, databases, alter, remove, asked, openStore, runCase };
+/** A word of 20 letters that stands nowhere else, made of a seed; the test makes the same. */
+async function secret(seed) {
+  const digest = new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(seed)));
+  return Array.from(digest.subarray(0, 20), (byte) => String.fromCharCode(97 + (byte % 26))).join('');
+}
+
+/** Stores a word as a page without foremind would. */
+async function leavePlain(word) {
+  const request = indexedDB.open('plain', 1);
+  request.onupgradeneeded = () => request.result.createObjectStore('words');
+  const database = await asked(request);
+  await asked(database.transaction('words', 'readwrite', { durability: 'strict' }).objectStore('words').put(word, 'word'));
+  database.close();
+}
+
+globalThis.kit = { ...foremind, model, outcome, databases, alter, remove, asked, openStore, runCase, secret, leavePlain };
