@@ -39,6 +39,7 @@ export type TaskStep =
   | CommitStep
   | FailedStep
   | { kind: 'names' }
+  | { kind: 'replace'; puts: Batch['puts']; deletes: string[] }
   | { kind: 'piece'; bytes: Uint8Array }
   | { kind: 'need-piece' }
   | { kind: 'need-key'; wrapped: Uint8Array }

@@ -181,6 +181,13 @@ async function runTask(
           reply = await attempt(async () => ({ kind: (await store.commit(step)) ? 'committed' : 'conflict' }));
           wrote ||= reply.kind === 'committed';
           break;
+        case 'replace':
+          reply = await attempt(async () => {
+            await store.replace(step.puts, step.deletes);
+            return { kind: 'committed' };
+          });
+          wrote ||= reply.kind === 'committed';
+          break;
         case 'names':
           reply = await life.whileAlive(attempt(async () => {
             const names = await store.list?.();

@@ -337,12 +337,16 @@ export interface Verified {
   missing: string[];
   /** Values that nothing names; absent where the store cannot list. */
   orphans?: string[];
+  /** Names of values that are not this memory's; absent where the store cannot list. */
+  foreign?: string[];
   /** Entries that cannot be read any more. */
   lostEntries: number;
 }
 
 /** What was found, and what repair kept. */
 export interface Repaired extends Verified {
+  /** Whether anything was written. */
+  changed: boolean;
   /** Entries kept and lost. */
   kept: number;
   lost: number;

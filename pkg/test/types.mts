@@ -20,6 +20,20 @@ const [a, b]: Embedding[] = await embedder.encode(['one', 'two'], { onProgress: 
 if (a && b) similarity(a, b).toFixed();
 await Memory.open({ name: 'ada', model: { id: 'mine/1', onnx: '/m.onnx', vocabulary: '/vocab.txt' } });
 
+const file: Uint8Array = await memory.export({ passphrase: 'words' });
+const { records: taken } = await memory.import(new Blob([new Uint8Array(1)]), { passphrase: 'words', restore: false });
+const restored: Memory = await Memory.import({ name: 'bob', key: { passphrase: 'words' } }, file);
+const { whole, damaged } = await memory.verify();
+const { kept, lost, changed } = await Memory.repair({ name: 'ada', key: 'device' });
+const glance: Prompt = await Memory.profile({ name: 'ada' }, me, { budgetTokens: 100 });
+await memory.rekey('device');
+const { usedBytes, quotaBytes } = await memory.storage();
+console.log(taken, restored.created, whole, damaged[0]?.why, kept + lost, changed, glance.tokens, usedBytes, quotaBytes);
+// @ts-expect-error: sealed or plain is said
+await memory.export({});
+// @ts-expect-error: a key is bytes, a passphrase or the device's
+await memory.rekey('secret');
+
 try {
   await memory.close();
 } catch (error) {

@@ -296,6 +296,21 @@ export const cases = [
     },
   },
   {
+    name: 'a replacement asks for no head, and is one commit',
+    needs: ['atomicBatch', 'readAfterWrite'],
+    async run({ empty }) {
+      const store = await empty();
+      await created(store, [[name(1), bytes('one')]]);
+      await store.replace([['head', head(9)], ['key', bytes('again')], [name(2), noise(200_000, 2)]], [name(1)]);
+      same((await store.read(['head', 'key', name(1)])).map(text), [text(head(9)), 'again', undefined], 'values');
+      sameBytes((await store.read([name(2)]))[0], noise(200_000, 2), 'a long value');
+      same(await store.commit(next(1)), false, 'on the head before');
+      same(await store.commit(next(9)), true, 'on the new head');
+      await store.replace([], ['head', 'key', name(2)]);
+      await created(store);
+    },
+  },
+  {
     name: 'the numbers of a ticket counter are given once each',
     needs: ['ticket'],
     async run({ empty, open }) {

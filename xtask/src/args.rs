@@ -10,7 +10,7 @@ usage: cargo xtask <command>
   build [--profile release|ci]    pkg/dist and target/components
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
-  bench size|open [--json]        measure
+  bench size|open|write [--json]  measure
   bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
   eval routing|inmind|indirect [...]  measure on labelled rows: --rows F | --tasks F, --background F,
                                   --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json";
@@ -52,6 +52,11 @@ pub(crate) enum Command {
     Eval(Vec<String>),
     /// Time from process start to first lexical recall.
     BenchOpen {
+        /// One JSON object as the last line.
+        json: bool,
+    },
+    /// Time of one acknowledged write.
+    BenchWrite {
         /// One JSON object as the last line.
         json: bool,
     },
@@ -147,13 +152,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         }),
         "bench" => match rest.split_first() {
             None => Err(Error::Usage(
-                "bench: name a suite: size, open, embed".to_owned(),
+                "bench: name a suite: size, open, write, embed".to_owned(),
             )),
             Some((&"size", rest)) => Ok(Command::BenchSize {
                 json: flags("bench size", rest, &["--json"])?,
             }),
             Some((&"open", rest)) => Ok(Command::BenchOpen {
                 json: flags("bench open", rest, &["--json"])?,
+            }),
+            Some((&"write", rest)) => Ok(Command::BenchWrite {
+                json: flags("bench write", rest, &["--json"])?,
             }),
             Some((&"embed", rest)) => {
                 flags("bench embed", rest, &["--json", "--chart"])?;
@@ -163,7 +171,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
                 })
             }
             Some((unknown, _)) => Err(Error::Usage(format!(
-                "bench: unknown suite `{unknown}`; there are size, open, embed"
+                "bench: unknown suite `{unknown}`; there are size, open, write, embed"
             ))),
         },
         unknown => Err(Error::Usage(format!(
@@ -208,6 +216,7 @@ mod tests {
             ("imports --json", Command::Imports { json: true }),
             ("bench size --json", Command::BenchSize { json: true }),
             ("bench open --json", Command::BenchOpen { json: true }),
+            ("bench write --json", Command::BenchWrite { json: true }),
             (
                 "bench embed --chart",
                 Command::BenchEmbed {

@@ -148,6 +148,22 @@ pub(crate) fn open(workspace: &Workspace, json: bool) -> Result<(), Error> {
     print_figures(workspace, "benches/open.mjs", &mut command, json)
 }
 
+/// `bench write`: one acknowledged write in Chromium, beside plain IndexedDB and PGlite.
+///
+/// # Errors
+/// Those of the build and of the script.
+pub(crate) fn writes(workspace: &Workspace, json: bool) -> Result<(), Error> {
+    build::everything(workspace, Profile::Release)?;
+    setup::npm_packages(workspace, "tests")?;
+    setup::npm_packages(workspace, "benches")?;
+    let browsers = setup::browsers()?;
+    let mut command = Command::new("node");
+    command
+        .arg("benches/write.mjs")
+        .env("FOREMIND_CHROMIUM", browsers.chromium);
+    print_figures(workspace, "benches/write.mjs", &mut command, json)
+}
+
 /// Where the README finds its chart, below the root.
 const CHART: &str = "docs/embed.svg";
 /// The Python environment of [`baselines`], below the root.

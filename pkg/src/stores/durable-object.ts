@@ -69,14 +69,18 @@ export class DurableObjectStore implements Store {
       const written = await this.#storage.transaction(async (values) => {
         const [head, key] = await this.#read(values, ['head', 'key']);
         if (!headMatches(head, batch.expectedHead) || (!batch.expectedHead && key)) return false;
-        await this.#delete(values, [...batch.deletes, ...puts.map(([name]) => name)]);
-        for (const some of slices(puts.flatMap(([name, value]) => this.#parts(name, value)), KEYS_A_CALL)) {
-          await values.put(Object.fromEntries(some));
-        }
+        await this.#write(values, puts, batch.deletes);
         return true;
       });
       if (written && batch.strict) await this.#storage.sync?.();
       return written;
+    });
+  }
+
+  replace(puts: Batch['puts'], deletes: string[]): Promise<void> {
+    return this.#inTurn(async () => {
+      await this.#storage.transaction((values) => this.#write(values, puts, deletes));
+      await this.#storage.sync?.();
     });
   }
 
@@ -121,6 +125,13 @@ export class DurableObjectStore implements Store {
       // A part that is missing leaves a value that is too short: the vault's checksum finds it.
       return joined([start.subarray(COUNT_BYTES), ...this.#restOf(key, start).map((name) => parts.get(name) ?? new Uint8Array())]);
     });
+  }
+
+  async #write(values: DurableObjectValues, puts: Batch['puts'], deletes: string[]): Promise<void> {
+    await this.#delete(values, [...deletes, ...puts.map(([name]) => name)]);
+    for (const some of slices(puts.flatMap(([name, value]) => this.#parts(name, value)), KEYS_A_CALL)) {
+      await values.put(Object.fromEntries(some));
+    }
   }
 
   async #delete(values: DurableObjectValues, keys: string[]): Promise<void> {

@@ -99,6 +99,23 @@ export class IndexedDbStore implements Store {
     return written;
   }
 
+  async replace(puts: Batch['puts'], deletes: string[]): Promise<void> {
+    const head = puts.find(([key]) => key === 'head')?.[1];
+    await this.#transact<void>('readwrite', 'strict', true, (heads, values) => {
+      for (const key of [...deletes, ...puts.map(([name]) => name)]) values.delete(partsOf(key));
+      for (const [name, part] of storedParts(puts)) values.put(part, name);
+      if (head) {
+        heads.clear();
+        heads.add(headRow(head), rowOf(head));
+      } else if (deletes.includes('head')) {
+        heads.clear();
+        heads.add(headRow(new Uint8Array()), NO_HEAD);
+      }
+      return () => undefined;
+    });
+    this.#channel?.postMessage('written');
+  }
+
   /** While several tabs write, they stand in line: whoever was too late would be too late again and again, since it has to read
    * what the faster one already knows. Nothing depends on the line. */
   turn<T>(work: () => Promise<T>): Promise<T> {
@@ -155,14 +172,10 @@ export class IndexedDbStore implements Store {
 
   async #write(batch: Batch): Promise<boolean> {
     // All that takes time comes before the transaction: what is sent while it is open is sent in one go.
-    const [heads, values] = [batch.puts.filter(([key]) => key === 'head'), batch.puts.filter(([key]) => key !== 'head')];
-    const head = heads[0]?.[1];
+    const head = batch.puts.find(([key]) => key === 'head')?.[1];
     if (!head) throw new ForemindError('internal', 'the core wrote no head; please report this');
-    const [first, ...rest] = divided(head);
-    const row = { [SLOT]: 'head', ...(first instanceof Uint8Array ? { bytes: first } : first) };
+    const [row, puts] = [headRow(head), storedParts(batch.puts)];
     const [from, to] = [batch.expectedHead ? rowOf(batch.expectedHead) : NO_HEAD, rowOf(head)];
-    const named = (key: string, parts: Part[], start: number) => parts.map((part, at): [string, Part] => [nameOf(key, at + start), part]);
-    const puts = [...named('head', rest, 1), ...values.flatMap(([key, value]) => named(key, divided(value), 0))];
     let taken = false;
     const write = (heads: IDBObjectStore, values: IDBObjectStore) => {
       for (const key of batch.deletes) values.delete(partsOf(key));
@@ -281,6 +294,21 @@ function divided(value: Uint8Array): Part[] {
   const parts = Math.ceil(value.length / PART_BYTES);
   const all = Array.from({ length: parts }, (_, at) => value.slice(at * PART_BYTES, (at + 1) * PART_BYTES));
   return [{ bytes: all[0] as Uint8Array, parts }, ...all.slice(1)];
+}
+
+/** The head's row: the first part of it. */
+function headRow(head: Uint8Array): { [SLOT]: 'head'; bytes: Uint8Array; parts?: number } {
+  const [first] = divided(head);
+  return { [SLOT]: 'head', ...(first === undefined || first instanceof Uint8Array ? { bytes: first ?? head } : first) };
+}
+
+/** All parts of values by their names, without the first of the head, which is in its row. */
+function storedParts(puts: Batch['puts']): [name: string, part: Part][] {
+  return puts.flatMap(([key, value]) =>
+    divided(value)
+      .map((part, at): [string, Part] => [nameOf(key, at), part])
+      .filter(([name]) => name !== 'head'),
+  );
 }
 
 /** The value of stored parts in their order. Parts left by a longer value before are not looked at; where one is missing, the

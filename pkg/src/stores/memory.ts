@@ -19,9 +19,13 @@ export class MemoryStore implements Store {
   async commit(batch: Batch): Promise<boolean> {
     if (!headMatches(this.#values.get('head'), batch.expectedHead)) return false;
     if (!batch.expectedHead && this.#values.has('key')) return false;
-    for (const key of batch.deletes) this.#values.delete(key);
-    for (const [key, value] of batch.puts) this.#values.set(key, value.slice());
+    await this.replace(batch.puts, batch.deletes);
     return true;
+  }
+
+  async replace(puts: Batch['puts'], deletes: string[]): Promise<void> {
+    for (const key of deletes) this.#values.delete(key);
+    for (const [key, value] of puts) this.#values.set(key, value.slice());
   }
 
   async list(): Promise<string[]> {

@@ -67,21 +67,13 @@ export class NodeFsStore implements Store {
     return this.#locked(async (held) => {
       if (!headMatches(await this.#value('head'), batch.expectedHead)) return false;
       if (!batch.expectedHead && (await this.#value('key'))) return false;
-      const journal = encodeJournal(batch);
-      await this.#writeFile(JOURNAL, journal, held);
-      try {
-        await this.#syncFolder();
-      } catch (error) {
-        await this.#remove(JOURNAL);
-        throw error;
-      }
-      try {
-        await this.#apply(decodeJournal(journal), held);
-      } catch {
-        // Committed all the same: whoever comes next applies the journal, or says why it cannot.
-      }
+      await this.#write(batch, held);
       return true;
     });
+  }
+
+  replace(puts: Batch['puts'], deletes: string[]): Promise<void> {
+    return this.#locked((held) => this.#write({ puts, deletes }, held));
   }
 
   list(): Promise<string[]> {
@@ -107,6 +99,22 @@ export class NodeFsStore implements Store {
   async close(): Promise<void> {
     this.#closed = true;
     await this.#last;
+  }
+
+  async #write(batch: Journal, held: Held): Promise<void> {
+    const journal = encodeJournal(batch);
+    await this.#writeFile(JOURNAL, journal, held);
+    try {
+      await this.#syncFolder();
+    } catch (error) {
+      await this.#remove(JOURNAL);
+      throw error;
+    }
+    try {
+      await this.#apply(decodeJournal(journal), held);
+    } catch {
+      // Committed all the same: whoever comes next applies the journal, or says why it cannot.
+    }
   }
 
   #locked<T>(work: (held: Held) => Promise<T>): Promise<T> {
@@ -296,7 +304,7 @@ interface Journal {
 }
 
 /** Magic, SHA-256 of the rest, length of the index (u32 LE), index as JSON, then the values one after another. */
-function encodeJournal(batch: Batch): Uint8Array {
+function encodeJournal(batch: Journal): Uint8Array {
   const index = Buffer.from(
     JSON.stringify({ puts: batch.puts.map(([key, value]) => [checkedKey(key), value.length]), deletes: batch.deletes.map(checkedKey) }),
   );

@@ -41,6 +41,8 @@ export interface Store {
    * `head`, and no name is in both `puts` and `deletes`.
    */
   commit(batch: Batch): Promise<boolean>;
+  /** Writes all or nothing, whatever the head is. Only for repair, where the head may be what is damaged. */
+  replace(puts: Batch['puts'], deletes: string[]): Promise<void>;
   /** Runs an operation that writes, when it is this instance's turn among several that are writing. Only a courtesy: an
    * operation outside of it is as safe. */
   turn?<T>(work: () => Promise<T>): Promise<T>;
