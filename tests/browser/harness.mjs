@@ -240,6 +240,8 @@ export async function killBrowser(browser) {
     }
   }
   await ended;
+  // The driver puts the profile's settings back when it hears of the end; a start meanwhile would miss them.
+  await sleep(1_000);
 }
 
 /** The ids of Firefox's content processes: those below its own whose arguments, however they are stored, end in `tab`. */
