@@ -5,7 +5,9 @@
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
-    reason = "a test that cannot go on"
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a test that cannot go on, and says how far a long run came"
 )]
 
 mod common;
