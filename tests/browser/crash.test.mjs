@@ -11,6 +11,8 @@ import { browsers, killBrowser, openKit, processOf, withBrowser, withProfile, wi
 
 const long = process.env.FOREMIND_LONG === '1';
 const rounds = long ? 50 : 3;
+/** More than of the kills: a system that stops a tab in mid-send is a matter of chance. */
+const stops = long ? 50 : 5;
 const interleaved = long ? 2000 : 200;
 /** Longer than any write takes here. A tab that the system stops in the fraction of a millisecond in which it sends the requests
  * of a transaction holds the others up, in Chromium for 60 s, in Firefox until it goes on. */
@@ -107,7 +109,7 @@ for (const kind of browsers) {
       );
     });
 
-    test(`a tab is stopped while it writes, ${rounds} times: the other goes on, and both see everything`, async (context) => {
+    test(`a tab is stopped while it writes, ${stops} times: the other goes on, and both see everything`, async (context) => {
       await withServer(({ url }) =>
         withBrowser(kind, async ({ browser }) => {
           const stopped = await openWriter(browser, url, 'stopped', 's');
@@ -115,7 +117,7 @@ for (const kind of browsers) {
           const id = await processOf(kind, browser, stopped, [other]);
           let longestMs = 0;
           let held = 0;
-          for (let round = 0; round < rounds; round += 1) {
+          for (let round = 0; round < stops; round += 1) {
             const seen = stopped.acks.length;
             const writing = stopped.evaluate((run) => tell(run, 40), round);
             writing.catch(() => {});
@@ -136,12 +138,12 @@ for (const kind of browsers) {
             // Nobody is held up for good.
             await going;
           }
-          context.diagnostic(`five writes beside a stopped tab took at most ${Math.round(longestMs)} ms; held up in ${held} of ${rounds} rounds`);
-          if (kind.name === 'Chromium') assert.ok(held <= rounds / 25, `held up in ${held} rounds`);
-          else assert.ok(held < rounds, 'held up in every round');
+          context.diagnostic(`five writes beside a stopped tab took at most ${Math.round(longestMs)} ms; held up in ${held} of ${stops} rounds`);
+          if (kind.name === 'Chromium') assert.ok(held <= stops / 25, `held up in ${held} rounds`);
+          else assert.ok(held < stops, 'held up in every round');
           const there = await listed(other);
           assertAllOnce(there, [...stopped.acks, ...other.acks]);
-          assert.equal(there.length, rounds * 45);
+          assert.equal(there.length, stops * 45);
           assert.deepEqual(await listed(stopped), there);
         }),
       );
