@@ -23,7 +23,7 @@ export class HostKey implements Keys {
   readonly wrap: { wrap: 'host'; key: Uint8Array };
 
   constructor(key: Uint8Array) {
-    this.wrap = { wrap: 'host', key: key.slice() };
+    this.wrap = { wrap: 'host', key: new Uint8Array(key) };
   }
 
   clear(): void {

@@ -190,7 +190,7 @@ function isHash(value: unknown): value is string {
 /** A copy that nobody else changes. */
 export function keyOf(key: unknown): KeySource {
   if (key === 'device') return key;
-  if (key instanceof Uint8Array && key.length === KEY_BYTES) return key.slice();
+  if (key instanceof Uint8Array && key.length === KEY_BYTES) return new Uint8Array(key); // not `slice`, which shares the bytes of a Buffer
   if (typeof key === 'object' && key !== null && !(key instanceof Uint8Array) && 'passphrase' in key) {
     return { passphrase: passphraseOf(key.passphrase) };
   }

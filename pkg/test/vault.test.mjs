@@ -32,6 +32,16 @@ testIn('a passphrase opens what it has sealed, in any composition of its letters
   await assert.rejects(open(directory, { key: 'device' }), failsWith('unsupported'));
 });
 
+testIn("the caller's key is copied, also out of a Buffer, and opens again", async (directory) => {
+  const mine = Buffer.alloc(32, 5);
+  const memory = await told(directory, { key: mine });
+  await memory.close();
+  assert.deepEqual(mine, Buffer.alloc(32, 5));
+  const again = await open(directory, { key: mine });
+  assert.equal((await listed(again)).length, facts.length);
+  await again.close();
+});
+
 testIn('rekey: the new key opens, the old one does not, and the memory at hand goes on', async (directory) => {
   const memory = await told(directory);
   const other = new Uint8Array(32).fill(9);
