@@ -6,7 +6,7 @@ import { embedGlue, onnxGlue } from './glue.js';
 import { fromOnnx, takeWhole, type ModelPin } from './intake.js';
 import { packagedModel } from './model-package.js';
 import { verifySha256 } from './sha256.js';
-import { prefersRelaxedSimd } from './simd.js';
+import { hasRelaxedSimd } from './simd.js';
 import type { ModelSource } from './types.js';
 import { invalid } from './validate.js';
 
@@ -15,7 +15,7 @@ const CHUNK_BYTES = 1 << 20;
 /** The embedder for the shipped model: the binary that this engine can run. */
 export async function shippedEmbed(): Promise<EmbedGlue> {
   const bindings = await import('./foremind_embed.js');
-  const name = prefersRelaxedSimd() ? './foremind_embed_relaxed_bg.wasm' : './foremind_embed_bg.wasm';
+  const name = hasRelaxedSimd() ? './foremind_embed_relaxed_bg.wasm' : './foremind_embed_bg.wasm';
   bindings.initSync({ module: await readFile(new URL(name, import.meta.url)) });
   return embedGlue(bindings);
 }

@@ -1,5 +1,8 @@
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 
 import { Memory } from '../dist/node.js';
 import { failsWith, key, me, open, testIn } from './support.mjs';
@@ -93,4 +96,13 @@ test('a memory in memory is volatile and needs no folder', async () => {
   await memory.remember(me, 'I never eat pork.');
   assert.match((await memory.recall(me, 'dinner')).prompt, /pork/);
   await memory.close();
+});
+
+test("the demo's story ends with the allergy in the prompt", async () => {
+  const { stdout } = await promisify(execFile)(process.execPath, [fileURLToPath(new URL('../../xtask/story.mjs', import.meta.url))]);
+  const [profile, prompt] = stdout.split('PROMPT:');
+  assert.match(profile, /^PROFILE:\n- .*tree nuts/);
+  assert.match(prompt, /tree nuts/);
+  const [, tokens, budget] = /(\d+) of (\d+) tokens/.exec(prompt);
+  assert.ok(Number(tokens) <= Number(budget));
 });

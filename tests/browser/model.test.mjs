@@ -44,7 +44,7 @@ for (const kind of browsers) {
           });
           await opened(async (browser) => embedOnce(await openKit(browser, url)));
           assert.equal(downloads(requests), 1);
-          // One binary, the one that is the faster here.
+          // One binary, the one that the engine can run.
           const binaries = new Set(requests.filter((line) => /foremind_embed\w*\.wasm/.test(line)));
           assert.equal(binaries.size, 1, [...binaries].join());
           assert.ok(!requests.some((line) => line.includes('onnx')));

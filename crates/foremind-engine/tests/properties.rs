@@ -146,9 +146,11 @@ fn record() -> impl Strategy<Value = Record> {
 
 fn memory_of(records: &[Record], encoded: bool) -> Memory {
     let mut memory = Memory::new();
+    let mut added = BTreeSet::new();
     for record in records {
         let mut changes = vec![Change::Add(Box::new(record.clone()))];
-        if encoded {
+        // The first addition of an id counts, so the vector is of its text.
+        if added.insert(record.id) && encoded {
             changes.push(Change::Embed {
                 id: record.id,
                 embedding: embedding(&record.text, "words"),
