@@ -29,9 +29,11 @@ def load_rows():
     return rows
 
 
-def part_of(name):
-    """The part of a group, by the BLAKE3 hash of its name: see split.py."""
-    digest = blake3(name.encode()).digest()
+def part_of(row):
+    """The part of a row's group: test for a file that is test as a whole, else by the BLAKE3 hash of the name: see split.py."""
+    if is_test_file(row):
+        return "test"
+    digest = blake3(group(row).encode()).digest()
     if int.from_bytes(digest[:8], "little") % 5 == 0:
         return "test"
     return "validation" if int.from_bytes(digest[8:16], "little") % 10 == 0 else "train"
@@ -41,7 +43,7 @@ def load_split(rows):
     """Adds `part` to every row: `train`, `validation`, `test` or `out` (a near duplicate of a row of another part)."""
     left_out = set(LEFT_OUT.read_text(encoding="utf-8").split())
     for row in rows:
-        row["part"] = "out" if row["id"] in left_out else part_of(group(row))
+        row["part"] = "out" if row["id"] in left_out else part_of(row)
     return rows
 
 
@@ -57,6 +59,11 @@ def group(row):
 def is_talk(row):
     """Whether a row is ordinary talk, rather than written to be hard."""
     return "/talk" in row["file"]
+
+
+def is_test_file(row):
+    """Whether a row's file was written for testing only: its name begins with talk-test."""
+    return row["file"].split("/")[-1].startswith("talk-test")
 
 
 def normalised(text):

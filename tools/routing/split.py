@@ -2,7 +2,8 @@
 
 usage: split.py [--check]     (--check: writes nothing, fails when the committed file is not what the rule gives)
 
-Rows of one group (topic, twin group, session; else the row alone) stay together. A group is in the test part when the
+Rows of one group (topic, twin group, session; else the row alone) stay together. Files whose names begin with talk-test are
+test as a whole, and no group of theirs has the name of a group elsewhere. Any other group is in the test part when the
 first eight bytes (little-endian) of the BLAKE3 hash of its name are 0 modulo 5, and in the validation part when it is not
 and bytes 8 to 16 are 0 modulo 10. A row of a later part (test, validation, train) that is a near duplicate of a row of an
 earlier one is left out of everything: the character 5-grams of their normalised texts have a Jaccard similarity of
@@ -13,7 +14,7 @@ group's part depends on its name alone, a row whose errors were looked at in tra
 import collections
 import sys
 
-from rows import LEFT_OUT, group, is_talk, load_rows, load_split, normalised, part_of, shingles
+from rows import LEFT_OUT, is_talk, load_rows, load_split, normalised, part_of, shingles
 
 ORDER = ("test", "validation", "train")
 NEAR = 0.6
@@ -25,7 +26,7 @@ COMMON = 30
 def left_out(rows):
     """Ids of the rows that are near duplicates of a row of an earlier part."""
     texts = [normalised(row["text"]) for row in rows]
-    ranks = [ORDER.index(part_of(group(row))) for row in rows]
+    ranks = [ORDER.index(part_of(row)) for row in rows]
     sets = [shingles(text) for text in texts]
     # Only rows that others can be copies of are looked up: those of the test and validation parts.
     postings, same = collections.defaultdict(list), {}
