@@ -19,8 +19,9 @@ from rows import LEFT_OUT, is_talk, load_rows, load_split, normalised, part_of, 
 ORDER = ("test", "validation", "train")
 NEAR = 0.6
 # A shingle of more rows than this is no sign of a copy and not looked up; two texts that share 0.6 of their shingles
-# share rare ones, at least a quarter of the shorter one's.
-COMMON = 30
+# share rare ones, at least a quarter of the shorter one's. To be raised when the test part grows: 30 missed ten of
+# the 95 copies, 1,000 finds no more than 100 does.
+COMMON = 100
 
 
 def left_out(rows):
