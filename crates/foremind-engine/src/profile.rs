@@ -4,6 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use foremind_types::limits::{PROFILE_BUDGET_PERCENT, PROFILE_ITEMS};
+use foremind_types::order::sort_by_key;
 use foremind_types::{Domain, Grade, Record, Severity, Tier};
 
 use crate::render;
@@ -86,7 +87,7 @@ pub(crate) fn choose(
         }
     }
     // Chosen by importance, shown by grade: the sort is stable.
-    visible.shown.sort_by_key(|shown| shown.record.route.grade);
+    sort_by_key(&mut visible.shown, |shown| shown.record.route.grade);
     visible
 }
 
@@ -97,7 +98,7 @@ pub(crate) fn is_candidate(record: &Record) -> bool {
 
 /// Best first.
 fn rank(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
-    candidates.sort_by_key(|candidate| {
+    sort_by_key(&mut candidates, |candidate| {
         let record = candidate.record;
         (
             class(record),
@@ -125,7 +126,7 @@ fn rank(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
             )
         })
         .collect();
-    ranked.sort_by_key(|(key, _)| *key);
+    sort_by_key(&mut ranked, |(key, _)| *key);
     ranked.into_iter().map(|(_, candidate)| candidate).collect()
 }
 

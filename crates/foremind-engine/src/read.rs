@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use foremind_types::limits::{BUDGET_TOKENS, PENDING_JUDGEMENTS, QUERY_BYTES};
+use foremind_types::order::sort_by_key;
 use foremind_types::{Domain, Error, ErrorCode, Judgement, Record, RecordId, Scope, Status, Tier};
 
 use crate::engine::{Engine, invalid};
@@ -149,7 +150,9 @@ impl Engine {
                 record,
             })
             .collect();
-        chain.sort_by_key(|link| (link.record.times.told_ms, link.record.id));
+        sort_by_key(&mut chain, |link| {
+            (link.record.times.told_ms, link.record.id)
+        });
         Ok(chain)
     }
 

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_index::{dequantise, fuse};
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN};
+use foremind_types::order::set_of;
 use foremind_types::{Domain, Embedding, Record, RecordId, Scope, Status};
 
 use crate::profile::{self, Candidate};
@@ -96,14 +97,14 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         left = room - visible.tokens;
     }
 
-    let shown: BTreeSet<RecordId> = visible.shown.iter().map(|shown| shown.record.id).collect();
+    let shown = set_of(visible.shown.iter().map(|shown| shown.record.id));
     let found = find(sight, question, &shown);
     let room = left.saturating_sub(heading(render::CONTEXT));
     let (context, unshown) = fit(found.records, &question.domains, room);
-    let retrieved: BTreeSet<RecordId> = context.iter().map(|shown| shown.record.id).collect();
+    let retrieved = set_of(context.iter().map(|shown| shown.record.id));
     let mut dropped = visible.dropped;
     dropped.retain(|dropped| !retrieved.contains(&dropped.id));
-    let reported: BTreeSet<RecordId> = dropped.iter().map(|dropped| dropped.id).collect();
+    let reported = set_of(dropped.iter().map(|dropped| dropped.id));
     dropped.extend(unshown.into_iter().filter(|d| !reported.contains(&d.id)));
 
     let lines = |section: &'_ [Shown]| -> Vec<String> {

@@ -1,10 +1,9 @@
 use foremind_types::{Domain, Grade, ModelId, Name, RecordId, Role, Scope, Status, Tier};
 use serde::{Deserialize, Serialize};
 
-/// A verb with its arguments, as it crosses borders.
+/// A verb with its arguments, as it crosses borders: `{"get": {"scope": …, "id": …}}`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
-    tag = "verb",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase",
     deny_unknown_fields

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
 use foremind_index::{Bm25, Vectors, dequantise};
+use foremind_types::order::{map_of, sort_by_key};
 use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
     Stage, Stamp, Status, WriterId,
@@ -477,7 +478,7 @@ impl State {
         };
         let slots = records.into_iter().map(slot);
         Self {
-            slots: slots.filter_map(|(id, slot)| Some((id?, slot))).collect(),
+            slots: map_of(slots.filter_map(|(id, slot)| Some((id?, slot)))),
             ..Self::default()
         }
     }
@@ -523,7 +524,7 @@ impl State {
             .filter_map(|(_, slot)| slot.in_profile())
             .map(|(record, heard_ms)| (record.clone(), heard_ms))
             .collect();
-        records.sort_by_key(|(record, _)| record.id);
+        sort_by_key(&mut records, |(record, _)| record.id);
         records
     }
 }

@@ -1,6 +1,7 @@
 use std::collections::BTreeMap;
 
 use foremind_types::RecordId;
+use foremind_types::order::sort_by;
 
 use crate::number::quantise;
 
@@ -25,7 +26,7 @@ pub fn fuse(rankings: &[&[RecordId]]) -> Vec<(RecordId, f32)> {
         .map(|(id, sum)| (id, quantise(sum)))
         .collect();
     // The sort is stable and the map gave the ids in order.
-    fused.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    sort_by(&mut fused, |(_, a), (_, b)| b.total_cmp(a));
     fused
 }
 

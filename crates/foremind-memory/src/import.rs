@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_engine::Engine;
+use foremind_types::order::map_of;
 use foremind_types::{
     Ambient, Change, Entry, Error, ErrorCode, Record, RecordId, Status, WriterId,
 };
@@ -296,13 +297,10 @@ impl Import {
                 .filter(|record| memory.vault().erased_ms(record.id).is_some())
                 .collect();
             memory.engine().has_room(erased.len())?;
-            let renamed: BTreeMap<RecordId, RecordId> = erased
-                .iter()
-                .map(|record| {
-                    let fresh = RecordId::new(record.times.told_ms, draws.bytes());
-                    (record.id, fresh)
-                })
-                .collect();
+            let renamed = map_of(erased.iter().map(|record| {
+                let fresh = RecordId::new(record.times.told_ms, draws.bytes());
+                (record.id, fresh)
+            }));
             for record in erased {
                 let mut record = record.clone();
                 for id in core::iter::once(&mut record.id)

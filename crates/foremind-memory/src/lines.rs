@@ -11,9 +11,11 @@ pub(crate) const VERSION: u32 = 1;
 /// Longest line that is read, in bytes.
 pub(crate) const LINE_BYTES: usize = 16 * 1024 * 1024;
 
-/// One line.
+/// One line. Written with a tag, read from [`LineFields`]: serde's reading of a tagged enum keeps a copy of everything in
+/// a form of its own, and compiles to many times as much.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(
+    try_from = "LineFields",
     tag = "kind",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
@@ -37,8 +39,10 @@ pub(crate) enum Line {
     End { entries: u64, blake3: String },
 }
 
+/// Read from [`ChangeFields`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(
+    try_from = "ChangeFields",
     tag = "change",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
@@ -84,6 +88,153 @@ pub(crate) enum ChangeForm {
         id: RecordId,
         at_ms: i64,
     },
+}
+
+/// The fields of all lines.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct LineFields {
+    kind: LineKind,
+    version: Option<u32>,
+    memory_id: Option<String>,
+    writer: Option<String>,
+    counter: Option<u64>,
+    lamport: Option<u64>,
+    at_ms: Option<i64>,
+    changes: Option<Vec<ChangeForm>>,
+    entries: Option<u64>,
+    blake3: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum LineKind {
+    ForemindExport,
+    Entry,
+    End,
+}
+
+/// The fields of all changes.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ChangeFields {
+    change: ChangeKind,
+    id: Option<RecordId>,
+    record: Option<Box<Record>>,
+    status: Option<Status>,
+    valid_to_ms: Option<i64>,
+    route: Option<Box<Route>>,
+    at_ms: Option<i64>,
+    proof_count: Option<u32>,
+    model_id: Option<String>,
+    head_id: Option<String>,
+    scale: Option<f32>,
+    vector: Option<String>,
+    features: Option<Vec<f32>>,
+    scope: Option<Scope>,
+    thread: Option<Name>,
+    turn: Option<Name>,
+    records: Option<Vec<RecordId>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum ChangeKind {
+    Add,
+    Status,
+    Route,
+    Confirmed,
+    Told,
+    Embed,
+    Turn,
+    Erase,
+}
+
+const MISSING: &str = "a field is missing";
+
+impl TryFrom<LineFields> for Line {
+    type Error = &'static str;
+
+    fn try_from(fields: LineFields) -> Result<Self, Self::Error> {
+        fields.line().ok_or(MISSING)
+    }
+}
+
+impl LineFields {
+    fn line(self) -> Option<Line> {
+        Some(match self.kind {
+            LineKind::ForemindExport => Line::ForemindExport {
+                version: self.version?,
+                memory_id: self.memory_id?,
+                at_ms: self.at_ms?,
+            },
+            LineKind::Entry => Line::Entry {
+                writer: self.writer?,
+                counter: self.counter?,
+                lamport: self.lamport?,
+                at_ms: self.at_ms?,
+                changes: self.changes?,
+            },
+            LineKind::End => Line::End {
+                entries: self.entries?,
+                blake3: self.blake3?,
+            },
+        })
+    }
+}
+
+impl TryFrom<ChangeFields> for ChangeForm {
+    type Error = &'static str;
+
+    fn try_from(fields: ChangeFields) -> Result<Self, Self::Error> {
+        fields.form().ok_or(MISSING)
+    }
+}
+
+impl ChangeFields {
+    fn form(self) -> Option<ChangeForm> {
+        Some(match self.change {
+            ChangeKind::Add => ChangeForm::Add {
+                record: self.record?,
+            },
+            ChangeKind::Status => ChangeForm::Status {
+                id: self.id?,
+                status: self.status?,
+                valid_to_ms: self.valid_to_ms,
+            },
+            ChangeKind::Route => ChangeForm::Route {
+                id: self.id?,
+                route: self.route?,
+            },
+            ChangeKind::Confirmed => ChangeForm::Confirmed {
+                id: self.id?,
+                at_ms: self.at_ms?,
+            },
+            ChangeKind::Told => ChangeForm::Told {
+                id: self.id?,
+                at_ms: self.at_ms?,
+                proof_count: self.proof_count?,
+            },
+            ChangeKind::Embed => ChangeForm::Embed {
+                id: self.id?,
+                model_id: self.model_id?,
+                head_id: self.head_id?,
+                scale: self.scale?,
+                vector: self.vector?,
+                features: self.features?,
+            },
+            ChangeKind::Turn => ChangeForm::Turn {
+                scope: self.scope?,
+                thread: self.thread?,
+                turn: self.turn?,
+                records: self.records?,
+            },
+            ChangeKind::Erase => ChangeForm::Erase {
+                id: self.id?,
+                at_ms: self.at_ms?,
+            },
+        })
+    }
 }
 
 impl Line {

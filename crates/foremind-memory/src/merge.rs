@@ -1,7 +1,8 @@
 //! Where a store cannot compare and swap: what other writers committed under a head that was replaced.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 
+use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{Entry, Error, ErrorCode, WriterId};
 use foremind_vault::{Batch, Draws, Key, Run};
 
@@ -58,7 +59,7 @@ impl Merge {
             }
             (Phase::Naming, TaskReply::Names(names)) => {
                 let named = memory.vault().names();
-                let names: BTreeSet<String> = names.unwrap_or_default().into_iter().collect();
+                let names = set_of(names.unwrap_or_default());
                 let strays = names.iter().filter(|name| Key::is_of_log(name));
                 let strays = strays.filter_map(|name| Key::parse(name));
                 self.strays = strays.filter(|key| !named.contains(key)).collect();
@@ -150,7 +151,9 @@ impl Merge {
         if entries.is_empty() {
             return Ok(None);
         }
-        entries.sort_by_key(|entry| (entry.lamport, entry.writer, entry.counter));
+        sort_by_key(&mut entries, |entry| {
+            (entry.lamport, entry.writer, entry.counter)
+        });
         self.merged = entries;
         self.commit(memory, draws)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use foremind_types::order::set_of;
 use foremind_types::{Ambient, Entry, Error, ErrorCode, MemoryId, WriterId};
 use foremind_vault::{DataKey, Head, Key, KeySlot, Run, Salvage, Vault, VaultError, WrapMethod};
 
@@ -478,10 +479,7 @@ impl Survey {
             let mut entries = core::mem::take(&mut self.entries);
             if rebuild {
                 // What lies about may be an older form of what is lost, but not of what is there.
-                let known: BTreeSet<(WriterId, u64)> = entries
-                    .iter()
-                    .map(|entry| (entry.writer, entry.counter))
-                    .collect();
+                let known = set_of(entries.iter().map(|entry| (entry.writer, entry.counter)));
                 let more = walk.salvage.entries();
                 let more = more.into_iter().filter(|(name, _)| !known.contains(name));
                 entries.extend(more.map(|(_, one)| one.entry));

@@ -26,6 +26,7 @@ mod words;
 use std::sync::Arc;
 
 use foremind_guard::Guarded;
+use foremind_types::order::sort_by_key;
 use foremind_types::{Ambient, Domain, HeadId, Route, Subject};
 
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
@@ -208,7 +209,7 @@ impl Router {
             }
         }
         // Stable: domains named equally often stay in the order of the query.
-        counted.sort_by_key(|(_, count)| core::cmp::Reverse(*count));
+        sort_by_key(&mut counted, |(_, count)| core::cmp::Reverse(*count));
         counted.into_iter().map(|(domain, _)| domain).collect()
     }
 }

@@ -1,5 +1,6 @@
 //! Adds signals up and says what follows.
 
+use foremind_types::order::sort_by;
 use foremind_types::{
     Ambient, Domain, Grade, Judgement, Reason, Route, Severity, Stage, Subject, Tier, Ttl,
 };
@@ -81,7 +82,9 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
             Some((weight, *signal, *finding))
         })
         .collect();
-    counting.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.from.cmp(&b.1.from)));
+    sort_by(&mut counting, |a, b| {
+        b.0.total_cmp(&a.0).then(a.1.from.cmp(&b.1.from))
+    });
 
     let strongest = counting.first();
     let next = counting.get(1).map_or(0.0, |c| c.0);
@@ -292,7 +295,7 @@ fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)], overflow: bool) 
             }
         }
     }
-    signals.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+    sort_by(&mut signals, |a, b| b.weight.total_cmp(&a.weight));
     signals.truncate(REASONS);
     traps.extend(
         reading

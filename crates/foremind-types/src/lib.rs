@@ -11,6 +11,7 @@ mod embedding;
 mod error;
 mod ids;
 pub mod limits;
+pub mod order;
 mod record;
 mod scope;
 mod time;

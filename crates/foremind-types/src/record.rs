@@ -244,6 +244,7 @@ impl Domain {
 /// How long a record counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(
+    try_from = "TtlFields",
     tag = "kind",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase"
@@ -263,6 +264,40 @@ pub enum Ttl {
         /// Unix milliseconds from which it no longer counts.
         until_ms: i64,
     },
+}
+
+/// The fields of a [`Ttl`]. It is read from these, since serde's reading of a tagged enum compiles to many times as much.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct TtlFields {
+    kind: TtlKind,
+    until_ms: Option<i64>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum TtlKind {
+    Permanent,
+    UntilChanged,
+    Dated,
+    Session,
+}
+
+impl TryFrom<TtlFields> for Ttl {
+    type Error = &'static str;
+
+    fn try_from(fields: TtlFields) -> Result<Self, Self::Error> {
+        match (fields.kind, fields.until_ms) {
+            (TtlKind::Permanent, None) => Ok(Self::Permanent),
+            (TtlKind::UntilChanged, None) => Ok(Self::UntilChanged),
+            (TtlKind::Dated, Some(until_ms)) => Ok(Self::Dated { until_ms }),
+            (TtlKind::Session, Some(until_ms)) => Ok(Self::Session { until_ms }),
+            (TtlKind::Permanent | TtlKind::UntilChanged, Some(_)) => {
+                Err("untilMs where nothing ends")
+            }
+            (TtlKind::Dated | TtlKind::Session, None) => Err("untilMs is missing"),
+        }
+    }
 }
 
 impl Ttl {

@@ -1,9 +1,10 @@
 //! The one mapping of values and errors between the core and JavaScript.
 
 use foremind_types::{Ambient, Error, ErrorCode};
+use js_sys::{Object, Reflect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use wasm_bindgen::JsValue;
+use wasm_bindgen::{JsCast, JsValue};
 
 /// A Rust value as plain objects, arrays, strings, numbers and `Uint8Array`s.
 pub(crate) fn send<T: Serialize>(value: &T) -> Result<JsValue, JsValue> {
@@ -24,6 +25,29 @@ pub(crate) fn receive<T: DeserializeOwned>(value: JsValue, what: &str) -> Result
             format!("{what} has an unknown shape, or a field of another type or range"),
         ))
     })
+}
+
+/// A plain object whose field `tag` names the variant and whose other fields are the variant's: `{ kind: 'key', key }` is read
+/// as `{ key: { key } }`. The tag is taken off here because serde, when it has to find it, keeps a copy of everything in a
+/// form of its own and compiles each type once more to read that.
+pub(crate) fn receive_tagged<T: DeserializeOwned>(
+    value: &JsValue,
+    tag: &str,
+    what: &str,
+) -> Result<T, JsValue> {
+    let unknown = |_| {
+        refuse(&Error::new(
+            ErrorCode::InvalidArgument,
+            format!("{what} is no object with a field {tag}"),
+        ))
+    };
+    let tag = JsValue::from_str(tag);
+    let variant = Reflect::get(value, &tag).map_err(unknown)?;
+    let fields = Object::assign(&Object::new(), value.unchecked_ref());
+    Reflect::delete_property(&fields, &tag).map_err(unknown)?;
+    let tagged = Object::new();
+    Reflect::set(&tagged, &variant, &fields).map_err(unknown)?;
+    receive(tagged.into(), what)
 }
 
 /// An error as JavaScript sees it: `{ code, message }`.

@@ -15,7 +15,7 @@ use foremind_memory::{Chore, Memory, Op, OpenStep, Opening, Survey};
 use foremind_types::{Error, ErrorCode, Scope};
 use wasm_bindgen::prelude::*;
 
-use crate::border::{ambient, receive, refuse, send};
+use crate::border::{ambient, receive, receive_tagged, refuse, send};
 use crate::task_wire::{TaskIn, TaskReplyIn, TaskStepOut};
 use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut, SurveyOptions};
 
@@ -90,7 +90,7 @@ impl CoreOpening {
         entropy: &[u8],
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
-        let reply: OpenReplyIn = receive(reply, "the reply")?;
+        let reply: OpenReplyIn = receive_tagged(&reply, "kind", "the reply")?;
         let reply = reply.into_reply().map_err(|error| refuse(&error))?;
         let step = match self.opening.step(reply, &at) {
             OpenStep::Done(Ok(memory)) => {
@@ -156,7 +156,7 @@ impl CoreMemory {
     /// # Errors
     /// `invalid-argument` when the request is none.
     pub fn begin(&mut self, request: JsValue) -> Result<u32, JsValue> {
-        let request = receive(request, "the request")?;
+        let request = receive_tagged(&request, "verb", "the request")?;
         let number = self.next_op;
         self.next_op = self.next_op.wrapping_add(1);
         self.ops.insert(number, self.memory.begin(request));
@@ -176,7 +176,7 @@ impl CoreMemory {
         entropy: &[u8],
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
-        let reply: ReplyIn = receive(reply, "the reply")?;
+        let reply: ReplyIn = receive_tagged(&reply, "kind", "the reply")?;
         let Some(op) = self.ops.get_mut(&op) else {
             let error = Error::new(ErrorCode::Internal, "there is no such operation");
             return Err(refuse(&error));
@@ -196,7 +196,7 @@ impl CoreMemory {
     /// `invalid-argument` when the task is none.
     #[wasm_bindgen(js_name = beginTask)]
     pub fn begin_task(&mut self, task: JsValue) -> Result<u32, JsValue> {
-        let task: TaskIn = receive(task, "the task")?;
+        let task: TaskIn = receive_tagged(&task, "task", "the task")?;
         let task = task.into_task().map_err(|error| refuse(&error))?;
         let number = self.next_op;
         self.next_op = self.next_op.wrapping_add(1);
@@ -218,7 +218,7 @@ impl CoreMemory {
         entropy: &[u8],
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
-        let reply: TaskReplyIn = receive(reply, "the reply")?;
+        let reply: TaskReplyIn = receive_tagged(&reply, "kind", "the reply")?;
         let reply = reply.into_reply().map_err(|error| refuse(&error))?;
         let Some(chore) = self.chores.get_mut(&task) else {
             let error = Error::new(ErrorCode::Internal, "there is no such task");
@@ -277,7 +277,7 @@ impl CoreSurvey {
         entropy: &[u8],
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
-        let reply: TaskReplyIn = receive(reply, "the reply")?;
+        let reply: TaskReplyIn = receive_tagged(&reply, "kind", "the reply")?;
         let reply = reply.into_reply().map_err(|error| refuse(&error))?;
         send(&TaskStepOut::of(self.0.step(reply, &at)))
     }

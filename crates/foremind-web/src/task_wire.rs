@@ -11,7 +11,6 @@ use crate::wire::{Wrap, data_key, names, passphrase_of, source, stored, token, v
 /// A task with its arguments.
 #[derive(Deserialize)]
 #[serde(
-    tag = "task",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase",
     deny_unknown_fields
@@ -156,7 +155,6 @@ impl Drop for TaskStepOut {
 /// What the driver answers to a task.
 #[derive(Deserialize)]
 #[serde(
-    tag = "kind",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase",
     deny_unknown_fields

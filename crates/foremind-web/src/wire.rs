@@ -1,4 +1,4 @@
-//! Steps and replies as they cross: one tagged object each, its `kind` in kebab-case.
+//! Steps and replies as they cross: one tagged object each, its `kind` in kebab-case. `border` takes the tag of a reply off.
 
 use foremind_memory::{
     DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Passphrase, Reply,
@@ -231,7 +231,6 @@ impl From<Step> for StepOut {
 /// What the driver answers to an opening.
 #[derive(Deserialize)]
 #[serde(
-    tag = "kind",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase",
     deny_unknown_fields
@@ -265,7 +264,6 @@ impl OpenReplyIn {
 /// What the driver answers to an operation.
 #[derive(Deserialize)]
 #[serde(
-    tag = "kind",
     rename_all = "kebab-case",
     rename_all_fields = "camelCase",
     deny_unknown_fields

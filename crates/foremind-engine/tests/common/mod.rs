@@ -43,9 +43,15 @@ pub fn in_project(user: &str, project: &str) -> Scope {
     }
 }
 
-/// A request from its JSON, as a binding makes it.
+/// A request from its JSON, whose `verb` names it, as a binding makes it.
 pub fn request(json: serde_json::Value) -> Request {
-    serde_json::from_value(json).unwrap()
+    try_request(json).unwrap()
+}
+
+/// The same, when it is none.
+pub fn try_request(mut json: serde_json::Value) -> Result<Request, serde_json::Error> {
+    let verb = json.as_object_mut().unwrap().remove("verb").unwrap();
+    serde_json::from_value(serde_json::json!({ verb.as_str().unwrap(): json }))
 }
 
 /// Words hashed into buckets: texts that share words are near.

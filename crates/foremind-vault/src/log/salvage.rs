@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use foremind_types::order::sort_by_key;
 use foremind_types::{Entry, MemoryId, RecordId, WriterId};
 use zeroize::Zeroizing;
 
@@ -149,7 +150,9 @@ impl Salvage {
     /// [`VaultError::Unstorable`], [`VaultError::Chain`] when more than 2^20 entries of a writer are missing.
     pub fn rebuild(&self, found: Vec<Entry>, draws: &mut Draws) -> Result<Rebuilt, VaultError> {
         let mut found = found;
-        found.sort_by_key(|entry| (entry.lamport, entry.writer, entry.counter));
+        sort_by_key(&mut found, |entry| {
+            (entry.lamport, entry.writer, entry.counter)
+        });
         let mut erased: BTreeMap<RecordId, i64> = BTreeMap::new();
         for entry in &found {
             erased.extend(redact::erased_by(entry));
@@ -168,7 +171,7 @@ impl Salvage {
                 .push(entry.counter);
         }
         if by_writer.values().any(|counters| !counters.is_sorted()) {
-            found.sort_by_key(|entry| (entry.writer, entry.counter));
+            sort_by_key(&mut found, |entry| (entry.writer, entry.counter));
         }
         for entry in &found {
             if !seen.insert((entry.writer, entry.counter)) {
