@@ -1,11 +1,14 @@
 // Time of one `remember` in Chromium on IndexedDB, from the page's call to the acknowledgement, the embedder not loaded,
 // beside: all records as one JSON value in IndexedDB, as a page would keep them by itself (the peer); PGlite on IndexedDB; and one
-// bare put of 1 KiB at the same durability. `beyond_engine` is `remember` less the same call on a memory that is not stored.
-// Rounds are paired and interleaved. Arguments: sizes to measure, 100 1000 10000 when left out. The last line is one JSON object.
+// bare put of 1 KiB at the same durability, left to commit by itself or told to. `beyond_engine` is `remember` less the same call on
+// a memory that is not stored. Rounds are paired, the sides of a round in an order by chance with a pause before each: what PGlite
+// or a large JSON value leave to be done after their answer once made whoever came next look several times slower. The strict
+// rounds write what changes answers, so that their commits also hold the stored profile, which grows with them. Arguments: sizes
+// to measure, 100 1000 10000 when left out. The last line is one JSON object.
 import { readFile, mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { paired, percentile, round } from './figures.mjs';
@@ -19,6 +22,7 @@ const warm = 10;
 const folder = await mkdtemp(join(tmpdir(), 'foremind-write-'));
 const server = await serve();
 const results = [];
+const load = loadavg()[0];
 try {
   for (const size of sizes) results.push(await measure(size));
 } finally {
@@ -35,6 +39,7 @@ console.log(JSON.stringify({
   peer: 'all records as one JSON value in IndexedDB',
   relaxed: results.map((result) => result.relaxed),
   strict: results.map((result) => result.strict),
+  load_before: round(load),
 }));
 
 /** Both durabilities at one size. */
@@ -72,6 +77,7 @@ function figures(measured) {
   const p50 = (side) => percentile(measured.map((times) => times[side]), 0.5);
   const beyond = measured.map((times) => Math.max(0, times.stored - times.volatile));
   const bare = paired(measured.map((times, at) => [beyond[at], times.bare]));
+  const told = paired(measured.map((times, at) => [beyond[at], times.bare_commit]));
   return {
     json: against('json'),
     pglite: against('pglite'),
@@ -82,6 +88,7 @@ function figures(measured) {
       ratio_of_medians: round((p50('stored') - p50('volatile')) / p50('bare')),
       ratio: bare.ratio,
       ratio_90: bare.ratio_90,
+      with_commit: { p50_ms: told.peer_p50_ms, ratio: told.ratio, ratio_90: told.ratio_90 },
     },
   };
 }
