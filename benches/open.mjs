@@ -1,81 +1,110 @@
-// Time from a fresh process to the first lexical recall on an existing memory, the embedder not loaded: in node on the file
-// store, and in Chromium on IndexedDB with the browser started anew for each round. The peer is the plainest thing that works:
-// one JSON value loaded, parsed and scanned. Rounds are paired and interleaved. The last line is one JSON object.
+// Time to open an existing memory, the embedder not loaded, and of the profile of one that is not opened: in node on the file store,
+// in a fresh process each time, and in Chromium on IndexedDB, with the browser started anew each time. `p50_ms` and what stands
+// beside it is from before the import of the package to the first lexical recall. The peer there is the plainest thing that works,
+// all records as one JSON value that is loaded, parsed and scanned; in Chromium PGlite with an index of words stands beside it.
+// `open` is `Memory.open` alone; `profile_first` is the first `Memory.profile` of a process, which loads the module, and
+// `profile_again` the median of the 40 after it. Rounds are interleaved. Arguments: sizes to measure, 1000 10000 when left out. The last line
+// is one JSON object.
 import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
-import { tmpdir } from 'node:os';
+import { loadavg, tmpdir } from 'node:os';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { paired } from './figures.mjs';
-import { query, statements } from './statements.mjs';
+import { paired, percentile, round as rounded } from './figures.mjs';
+import { constraints, query, statements } from './statements.mjs';
 import { Memory } from '../pkg/dist/node.js';
 
 const run = promisify(execFile);
 const puppeteer = createRequire(new URL('../tests/', import.meta.url))('puppeteer-core');
 const root = fileURLToPath(new URL('..', import.meta.url));
-const size = 1000;
-const rounds = 30;
+const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1000, 10_000];
+const hosts = (process.env.FOREMIND_BENCH_HOSTS ?? 'node,chromium').split(',');
+const rounds = Number(process.env.FOREMIND_BENCH_ROUNDS ?? 30);
 const folder = await mkdtemp(join(tmpdir(), 'foremind-open-'));
+const load = loadavg()[0];
+const results = { node: [], chromium: [] };
 try {
-  const node = await inNode();
-  const chromium = await inChromium();
-  console.log(JSON.stringify({
-    sizes: [size],
-    p50_ms: [node.p50_ms],
-    p99_ms: [node.p99_ms],
-    peer_p50_ms: [node.peer_p50_ms],
-    ratio: [node.ratio],
-    hosts: { node, chromium },
-  }));
+  for (const size of sizes) {
+    if (hosts.includes('node')) results.node.push({ size, ...(await inNode(size)) });
+    if (hosts.includes('chromium')) results.chromium.push({ size, ...(await inChromium(size)) });
+  }
 } finally {
   await rm(folder, { recursive: true, force: true, maxRetries: 3 });
 }
+const all = (figure) => (results.node.length > 0 ? results.node : results.chromium).map((result) => result[figure]);
+console.log(JSON.stringify({
+  sizes,
+  p50_ms: all('p50_ms'),
+  p99_ms: all('p99_ms'),
+  peer_p50_ms: all('peer_p50_ms'),
+  ratio: all('ratio'),
+  open_p50_ms: all('open').map(({ p50_ms }) => p50_ms),
+  profile_p50_ms: all('profile_again').map(({ p50_ms }) => p50_ms),
+  load_before: rounded(load),
+  hosts: results,
+}));
 
-async function inNode() {
+function figures(measured) {
+  const times = (of) => ({ p50_ms: rounded(percentile(of, 0.5)), p99_ms: rounded(percentile(of, 0.99)) });
+  return {
+    ...paired(measured.map(({ foremind, json }) => [foremind.total, json.total])),
+    open: times(measured.map(({ foremind }) => foremind.open)),
+    recall: times(measured.map(({ foremind }) => foremind.recall)),
+    profile_first: times(measured.map(({ profile }) => profile.first)),
+    profile_again: times(measured.map(({ profile }) => profile.again)),
+    ...(measured[0].pglite ? { pglite: paired(measured.map(({ foremind, pglite }) => [foremind.total, pglite.total])) } : {}),
+  };
+}
+
+async function inNode(size) {
   const key = randomBytes(32);
+  const directory = join(folder, `node-${size}`);
+  await mkdir(directory);
   console.error(`open: writing ${size} records with the file store`);
-  const memory = await Memory.open({ name: 'bench', directory: folder, key, model: false });
-  for (const text of statements(size)) await memory.remember({ user: 'ada' }, text);
+  const memory = await Memory.open({ name: 'bench', directory, key, model: false });
+  const scope = { user: 'ada' };
+  for (const text of constraints) await memory.remember(scope, text, { tier: 'profile' });
+  for (const text of statements(size - constraints.length)) await memory.remember(scope, text);
   const records = [];
   for (let after; ;) {
-    const page = await memory.list({ user: 'ada' }, { limit: 1000, after });
+    const page = await memory.list(scope, { limit: 1000, after });
     records.push(...page.records);
     after = page.next;
     if (after === undefined) break;
   }
   await memory.close();
   if (records.length !== size) throw new Error(`${records.length} records instead of ${size}`);
-  await writeFile(join(folder, 'records.json'), JSON.stringify(records));
+  await writeFile(join(directory, 'records.json'), JSON.stringify(records));
 
   // One core, where the system can pin a process.
   const pin = existsSync('/usr/bin/taskset') ? ['/usr/bin/taskset', '-c', '0', process.execPath] : [process.execPath];
   const child = join(root, 'benches/open-node.mjs');
   const time = async (what) => {
-    const [program, ...rest] = [...pin, child, what, folder, key.toString('hex')];
-    return Number((await run(program, rest)).stdout);
+    const [program, ...rest] = [...pin, child, what, directory, key.toString('hex')];
+    return JSON.parse((await run(program, rest)).stdout);
   };
-  const times = [];
+  const measured = [];
   for (let round = 0; round <= rounds; round += 1) {
-    const pair = [await time('foremind'), await time('peer')];
-    if (round > 0) times.push(pair); // the first fills the system's file cache
+    const times = { foremind: await time('foremind'), json: await time('peer'), profile: await time('profile') };
+    if (round > 0) measured.push(times); // the first fills the system's file cache
   }
-  return paired(times);
+  return figures(measured);
 }
 
-async function inChromium() {
+async function inChromium(size) {
   const server = await serve();
   const origin = `http://127.0.0.1:${server.address().port}`;
   const withPage = async (work) => {
     const browser = await puppeteer.launch({
-      executablePath: process.env.FOREMIND_CHROMIUM,
-      userDataDir: join(folder, 'chromium'),
+      executablePath: process.env.FOREMIND_CHROMIUM ?? '/usr/bin/chromium',
+      userDataDir: join(folder, `chromium-${size}`),
       args: process.getuid?.() === 0 ? ['--no-sandbox'] : [],
-      protocolTimeout: 600_000,
+      protocolTimeout: 3_600_000,
     });
     try {
       const page = await browser.newPage();
@@ -87,23 +116,25 @@ async function inChromium() {
   };
   try {
     console.error(`open: writing ${size} records with IndexedDB`);
-    await withPage((page) => page.evaluate(`write(${JSON.stringify(statements(size))})`));
-    const times = [];
+    await withPage((page) => page.evaluate((...what) => write(...what), statements(size - constraints.length), constraints));
+    // A fresh browser for each side, so that none finds another's caches warm.
+    const time = (what) => withPage((page) => page.evaluate(`${what}(${JSON.stringify(query)})`));
+    const measured = [];
     for (let round = 0; round <= rounds; round += 1) {
-      // A fresh browser for each side, so that neither finds the other's caches warm.
-      const own = await withPage((page) => page.evaluate(`recall(${JSON.stringify(query)})`));
-      const peer = await withPage((page) => page.evaluate(`scan(${JSON.stringify(query)})`));
-      if (round > 0) times.push([own, peer]);
+      const times = {};
+      for (const side of ['foremind', 'json', 'profile', 'pglite']) times[side] = await time(side);
+      if (round > 0) measured.push(times);
     }
-    return paired(times);
+    return figures(measured);
   } finally {
     server.close();
   }
 }
 
-/** Serves the built package and the measuring page on a free port. */
+/** Serves the built package, PGlite and the measuring page on a free port. */
 function serve() {
   const types = { '.js': 'text/javascript', '.wasm': 'application/wasm', '.json': 'application/json' };
+  const folders = { '/dist/': 'pkg/dist/', '/bench/': 'benches/', '/pglite/': 'benches/node_modules/@electric-sql/pglite/dist/' };
   const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
     try {
@@ -112,9 +143,9 @@ function serve() {
         response.end('<!doctype html><title>open</title><script src="/bench/open-page.js"></script>');
         return;
       }
-      const file = pathname.startsWith('/dist/') ? `pkg${pathname}` : pathname.replace(/^\/bench\//, 'benches/');
-      const body = await readFile(join(root, normalize(file)));
-      response.setHeader('Content-Type', types[extname(file)] ?? 'application/octet-stream');
+      const [mount, place] = Object.entries(folders).find(([prefix]) => pathname.startsWith(prefix));
+      const body = await readFile(join(root, place, normalize(pathname.slice(mount.length))));
+      response.setHeader('Content-Type', types[extname(pathname)] ?? 'application/octet-stream');
       response.end(body);
     } catch {
       response.statusCode = 404;

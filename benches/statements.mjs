@@ -18,3 +18,10 @@ export function statements(count) {
 
 /** What is asked; its words stand in some statements. */
 export const query = 'Who repaired the telescope near the harbour?';
+
+/** What changes answers: a profile of the usual length. */
+export const constraints = [
+  'I am allergic to tree nuts', 'I take lisinopril every morning', 'I am vegetarian', 'I have a cat called Milo', 'I use a wheelchair',
+  'I am pregnant', 'My son has coeliac disease', 'I cannot drive', 'My kitchen has marble worktops', 'I live in Porto',
+  'I am on a student visa', 'My lease forbids smoking', 'I keep kosher', 'I run Linux on every machine', 'I am afraid of heights',
+];
