@@ -236,12 +236,11 @@ fn install_browsers() {
         run(&mut command)
     };
     say!("installing {}", missing.join(" and "));
+    // First, since a machine may have no package lists, or old ones: the tests need browsers as they are now.
+    let _ = apt(&["update"]);
     let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
     if apt(&install).is_err() {
-        // A fresh machine may have no package lists, or stale ones.
-        if apt(&["update"]).is_ok() && apt(&install).is_err() {
-            say!("apt-get could not install {}", missing.join(" and "));
-        }
+        say!("apt-get could not install {}", missing.join(" and "));
     }
 }
 
