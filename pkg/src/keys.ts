@@ -57,6 +57,7 @@ const BLOB_VERSION = 1;
 export class DeviceKey implements Keys {
   readonly wrap: CoreWrap = { wrap: 'external' };
   readonly #name: string;
+  readonly #early: Promise<CryptoKey | undefined>;
 
   constructor(name: string) {
     if (typeof indexedDB === 'undefined' || !globalThis.crypto?.subtle) {
@@ -66,10 +67,13 @@ export class DeviceKey implements Keys {
       );
     }
     this.#name = name;
+    // Looked for while the memory's own database opens.
+    this.#early = this.#find();
+    this.#early.catch(() => {});
   }
 
   async open(wrapped: Uint8Array): Promise<Uint8Array> {
-    const key = await this.#find();
+    const key = (await this.#early) ?? (await this.#find());
     if (!key) {
       throw new ForemindError(
         'key-missing',

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { WorkerBackend } from '../dist/rpc/client.js';
+import { WorkerBackend, answerOnce } from '../dist/rpc/client.js';
 import { failsWith, me } from './support.mjs';
 
 const options = { name: 'ada', storage: 'default', model: { from: 'none' } };
@@ -99,4 +99,41 @@ test('a worker that cannot start, one that refuses, and an opening that is given
   stop.abort();
   await assert.rejects(opening, failsWith('aborted'));
   assert.ok(silent.spawned[0].terminated);
+});
+
+test('single answers: the worker stays for the next question, answers one at a time, and ends with what goes wrong', async () => {
+  const held = [];
+  const { spawn, spawned } = fakeWorkers(({ request }, worker) => {
+    if (request.verb === 'survey') worker.say({ type: 'refused', error: { code: 'corrupt', message: 'the head is damaged' } });
+    else if (request.held) held.push(worker);
+    else worker.say({ type: 'answered', response: { kind: 'profile', prompt: request.text } });
+  });
+  const ask = (request, signal) => answerOnce(options, { verb: 'profile', ...request }, signal, spawn);
+  assert.equal((await ask({ text: 'first' })).prompt, 'first');
+  assert.equal((await ask({ text: 'second' })).prompt, 'second');
+  assert.equal(spawned.length, 1, 'the same worker');
+
+  // While it is busy, another one is started; one of them is kept afterwards.
+  const waiting = [ask({ held: true }), ask({ held: true })];
+  await new Promise((resolve) => setTimeout(resolve));
+  assert.equal(spawned.length, 2);
+  for (const [at, worker] of held.entries()) worker.say({ type: 'answered', response: { kind: 'profile', prompt: `held ${at}` } });
+  assert.deepEqual((await Promise.all(waiting)).map(({ prompt }) => prompt), ['held 0', 'held 1']);
+  assert.deepEqual(spawned.map(({ terminated }) => terminated), [true, false]);
+
+  await assert.rejects(ask({ verb: 'survey' }), failsWith('corrupt'));
+  assert.ok(spawned[1].terminated);
+  const stop = new AbortController();
+  const given = ask({ held: true }, stop.signal);
+  stop.abort();
+  await assert.rejects(given, failsWith('aborted'));
+  assert.equal(spawned.length, 3);
+  assert.ok(spawned[2].terminated);
+
+  // One that fails while nobody asks is not asked again.
+  await ask({ text: 'fourth' });
+  spawned[3].onerror({});
+  assert.ok(spawned[3].terminated);
+  assert.equal((await ask({ text: 'fifth' })).prompt, 'fifth');
+  assert.equal(spawned.length, 5);
 });

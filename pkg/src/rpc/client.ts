@@ -186,30 +186,67 @@ export class WorkerBackend implements Backend {
   }
 }
 
-/** One answer from a worker that lives no longer than that. */
+/** For how long a worker that has answered stays for the next question: starting one takes far longer than a profile. */
+const IDLE_MS = 10_000;
+
+interface Idle {
+  worker: WorkerLike;
+  timer: ReturnType<typeof setTimeout>;
+}
+
+/** At most one for each way of starting workers. */
+const idle = new Map<Spawn, Idle>();
+
+/** One answer from a worker that has no memory open. It answers one question at a time, and ends when none comes. */
 export function answerOnce(options: BrowserOptions, request: CoreRequest, signal: AbortSignal | undefined, spawn: Spawn): Promise<CoreResponse> {
   return new Promise((resolve, reject) => {
     if (signal?.aborted) throw aborted();
-    let worker: WorkerLike;
-    try {
-      worker = spawn();
-    } catch {
-      throw notStarted();
-    }
-    const end = (settle: () => void) => {
+    const worker = takeIdle(spawn) ?? started(spawn);
+    const end = (settle: () => void, keep = false) => {
       signal?.removeEventListener('abort', abort);
-      worker.terminate();
+      if (keep) keepIdle(spawn, worker);
+      else worker.terminate();
       settle();
     };
     const abort = () => end(() => reject(aborted()));
     signal?.addEventListener('abort', abort, { once: true });
     worker.onerror = () => end(() => reject(notStarted()));
     worker.onmessage = ({ data: message }) => {
-      if (message.type === 'answered') end(() => resolve(message.response));
+      if (message.type === 'answered') end(() => resolve(message.response), true);
       if (message.type === 'refused') end(() => reject(fromPlain(message.error)));
     };
     worker.postMessage({ type: 'once', options, request });
   });
+}
+
+function takeIdle(spawn: Spawn): WorkerLike | undefined {
+  const kept = idle.get(spawn);
+  if (!kept) return undefined;
+  clearTimeout(kept.timer);
+  idle.delete(spawn);
+  return kept.worker;
+}
+
+function keepIdle(spawn: Spawn, worker: WorkerLike): void {
+  takeIdle(spawn)?.terminate();
+  const timer = setTimeout(() => takeIdle(spawn)?.terminate(), IDLE_MS);
+  // In a process that would end otherwise, a worker that waits for nothing does not keep it.
+  (timer as { unref?: () => void }).unref?.();
+  const drop = () => {
+    if (idle.get(spawn)?.worker === worker) takeIdle(spawn);
+    worker.terminate();
+  };
+  worker.onmessage = null;
+  worker.onerror = drop;
+  idle.set(spawn, { worker, timer });
+}
+
+function started(spawn: Spawn): WorkerLike {
+  try {
+    return spawn();
+  } catch {
+    throw notStarted();
+  }
 }
 
 export function notStarted(): ForemindError {
