@@ -1,6 +1,7 @@
 import { browserSource, type BrowserModel } from './browser-model.js';
 import type { EmbedGlue } from './embedder.js';
 import { Modules } from './glue.js';
+import type { HeadFiles } from './heads.js';
 import { DeviceKey, HostKey, KEY_BYTES, PassphraseKey, type Keys } from './keys.js';
 import type { SessionParts } from './session.js';
 import { IndexedDbStore } from './stores/indexeddb.js';
@@ -28,8 +29,20 @@ export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
     const keys = keysOf(options);
     const core = await made.core();
     const store = options.storage === 'memory' ? new MemoryStore() : await IndexedDbStore.open(options.name);
-    return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model) };
+    return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model), heads };
   };
+}
+
+// Written so that bundlers find the files.
+const heads: HeadFiles = {
+  adapter: () => fetched(new URL('./foremind_route.fmadpt', import.meta.url)),
+  ngrams: () => fetched(new URL('./foremind_ngrams.bin', import.meta.url)),
+};
+
+async function fetched(url: URL): Promise<Uint8Array> {
+  const response = await fetch(url);
+  if (!response.ok) throw new Error(`status ${response.status}`);
+  return new Uint8Array(await response.arrayBuffer());
 }
 
 /** A memory that ends with the process needs no key that outlives it, and opens where storage is denied. */

@@ -108,6 +108,10 @@ export interface CoreMemory {
   beginTask(task: CoreTask): number;
   stepTask(task: number, reply: TaskReply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): TaskStep;
   dropTask(task: number): void;
+  /** Gives the router its n-gram head, for languages that the encoder does not know. */
+  useNgrams(file: Uint8Array): void;
+  /** Says which head of the encoder judges what words leave open; absent: none. */
+  useHead(head?: string): void;
   readonly generation: number;
   free(): void;
 }

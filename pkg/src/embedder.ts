@@ -8,6 +8,8 @@ import type { Progress } from './types.js';
 export interface EmbedderObject {
   readonly modelId: string;
   encode(texts: string[], heads: string[]): Embedding[][];
+  /** Adds the heads of an adapter file. */
+  loadAdapter(file: Uint8Array): void;
   free(): void;
 }
 
@@ -90,6 +92,20 @@ export class LoadedEmbedder implements Encoder {
     }
     return rows;
   };
+
+  /** Adds the heads of a file; false when they belong to another model. */
+  adapt(file: Uint8Array): boolean {
+    try {
+      this.#object?.loadAdapter(file);
+      return this.#object !== undefined;
+    } catch (error) {
+      if (isPlainError(error)) return false;
+      this.#object = undefined;
+      this.encode = undefined;
+      this.#glue.renew();
+      throw error;
+    }
+  }
 
   close(): void {
     this.encode = undefined;

@@ -6,6 +6,7 @@ import type { CoreRequest, CoreResponse } from './core.js';
 import { LoadedEmbedder, type EmbedGlue } from './embedder.js';
 import { ForemindError, aborted } from './errors.js';
 import { Modules } from './glue.js';
+import type { HeadFiles } from './heads.js';
 import { HostKey, PassphraseKey, type Keys } from './keys.js';
 import { nodeSource } from './node-embed.js';
 import { encodeBatch, type EncoderBackend } from './open-embedder.js';
@@ -47,7 +48,7 @@ export class NodeParts {
     const embedder = nodeSource(() => this.#modules.embed(), model);
     const core = await this.#modules.core();
     const store = storage === 'memory' ? new MemoryStore() : await NodeFsStore.open(directory ?? defaultDirectory(), name);
-    return { core, store, keys, keysFor, embedder };
+    return { core, store, keys, keysFor, embedder, heads };
   }
 
   async openEncoder(options: EmbedderOptions): Promise<EncoderBackend> {
@@ -61,6 +62,11 @@ export class NodeParts {
     return { modelId: embedder.modelId, encode: (texts) => encodeBatch(embedder, texts), close: () => embedder.close() };
   }
 }
+
+const heads: HeadFiles = {
+  adapter: () => readFile(new URL('./foremind_route.fmadpt', import.meta.url)),
+  ngrams: () => readFile(new URL('./foremind_ngrams.bin', import.meta.url)),
+};
 
 function keysFor(key: KeySource): Keys {
   if (key === 'device') throw new ForemindError('unsupported', 'there is no device key outside of a browser; pass 32 bytes or { passphrase }');

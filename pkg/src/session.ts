@@ -2,6 +2,7 @@ import type { Core, CoreRequest, CoreResponse, CoreTask } from './core.js';
 import { drive, driveOpen, driveProfile, driveSurvey, driveTask, type Encoder, type Opened, type Outcome } from './driver.js';
 import { LoadedEmbedder, type EmbedderSource } from './embedder.js';
 import { ForemindError, closed } from './errors.js';
+import { ROUTE_HEAD, type HeadFiles } from './heads.js';
 import type { Keys } from './keys.js';
 import type { Store } from './stores/store.js';
 import type { Durability, KeySource, MemoryEvents, Readiness } from './types.js';
@@ -27,6 +28,8 @@ export interface SessionParts {
   keysFor(key: KeySource): Keys;
   /** Absent when no embedder is wanted. */
   embedder?: EmbedderSource | undefined;
+  /** Absent: words alone judge. */
+  heads?: HeadFiles | undefined;
 }
 
 /** Verbs that write. They take turns, so that an instance never conflicts with itself. */
@@ -48,6 +51,9 @@ export class Session implements Backend {
   readonly #pending = new Set<Promise<unknown>>();
   readonly #encoder: Encoder = {};
   #embedder: LoadedEmbedder | undefined;
+  /** What each life of the core is told. */
+  #ngrams: Uint8Array | undefined;
+  #head: string | undefined;
   #opened: Promise<Opened>;
   #lastWrite: Promise<unknown> = Promise.resolve();
   #announced: number;
@@ -62,7 +68,11 @@ export class Session implements Backend {
     this.durability = durability;
     parts.store.onwake = () => void this.#wake();
     parts.store.onlost = (message) => this.#emit({ name: 'lost', detail: { message } });
+    // What is written until the encoder is there waits for its head rather than for nothing.
+    this.#head = parts.heads && parts.embedder ? ROUTE_HEAD : undefined;
+    this.#equip(opened);
     this.ready = this.#loadEmbedder();
+    void this.#loadNgrams();
     // Whoever does not ask for `ready` is not to be ended by an unhandled rejection.
     this.ready.catch(() => {});
   }
@@ -152,9 +162,12 @@ export class Session implements Backend {
       const { core, store, keys } = this.#parts;
       const again = driveOpen(core, store, keys, true, this.#closing.signal);
       this.#opened = again;
-      again.catch(() => {
-        this.#opened = seen;
-      });
+      again.then(
+        (fresh) => this.#equip(fresh),
+        () => {
+          this.#opened = seen;
+        },
+      );
     }
   }
 
@@ -175,6 +188,8 @@ export class Session implements Backend {
       if (signal.aborted) embedder.close();
       signal.throwIfAborted();
       this.#embedder = embedder;
+      await this.#adapt(embedder);
+      signal.throwIfAborted();
       Object.defineProperty(this.#encoder, 'encode', { get: () => embedder.encode, configurable: true });
       void this.#backfill(embedder.modelId);
       return { modelId: embedder.modelId };
@@ -182,6 +197,37 @@ export class Session implements Backend {
       if (signal.aborted) throw closed();
       if (error instanceof ForemindError) throw error;
       throw new ForemindError('model-invalid', 'the embedder could not be started; the memory works by words alone');
+    }
+  }
+
+  /** Tells the core what judges beside words. */
+  #equip({ memory, life }: Opened): void {
+    if (life.over) return;
+    this.#parts.core.guard(life, () => {
+      if (this.#ngrams) memory.useNgrams(this.#ngrams);
+      memory.useHead(this.#head);
+    });
+  }
+
+  /** Loads the head on the encoder. Without its file, or with a model of the user's own, the encoder gives vectors alone. */
+  async #adapt(embedder: LoadedEmbedder): Promise<void> {
+    const file = await this.#parts.heads?.adapter().catch(() => undefined);
+    if (file && !this.#closing.signal.aborted && embedder.adapt(file)) return;
+    this.#head = undefined;
+    const opened = await this.#opened.catch(() => undefined);
+    if (opened) this.#equip(opened);
+  }
+
+  async #loadNgrams(): Promise<void> {
+    const file = await this.#parts.heads?.ngrams().catch(() => undefined);
+    const opened = await this.#opened.catch(() => undefined);
+    if (!file || !opened || this.#closing.signal.aborted) return;
+    this.#ngrams = file;
+    try {
+      this.#equip(opened);
+    } catch {
+      // A file of another version: words judge those languages.
+      this.#ngrams = undefined;
     }
   }
 

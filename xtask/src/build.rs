@@ -113,6 +113,11 @@ const COMPONENT_PACKAGE: &str = "foremind-component";
 pub(crate) const COMPONENT: &str = "target/components/foremind.wasm";
 /// The npm package's built folder, below the root.
 pub(crate) const DIST: &str = "pkg/dist";
+/// The router's heads, beside the modules that run them.
+const HEAD_FILES: [(&str, &str); 2] = [
+    ("route.fmadpt", "foremind_route.fmadpt"),
+    ("ngrams.bin", "foremind_ngrams.bin"),
+];
 /// Says with which profile [`DIST`] was built.
 const PROFILE_FILE: &str = "target/wasm/profile";
 
@@ -342,6 +347,10 @@ fn npm_package(workspace: &Workspace) -> Result<(), Error> {
     for module in &WEB_MODULES {
         inputs.push(dist.join(module.wasm()));
         inputs.extend(module.glue_files().map(|name| dist.join(name)));
+    }
+    for (file, name) in HEAD_FILES {
+        let bytes = read(&workspace.path("crates/foremind-router/data").join(file))?;
+        write_if_changed(&dist.join(name), &bytes)?;
     }
     let stamp = Stamp::new(workspace.path("target/wasm/npm-package")).files(&inputs)?;
     if stamp.is_fresh() && dist.join("index.js").is_file() {

@@ -1,16 +1,37 @@
 //! The `eval` command: builds the benchmark runner and hands it the rest of the command line.
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use crate::error::Error;
+use crate::files::Workspace;
+use crate::model;
 use crate::process::cargo;
 
-/// Runs `foremind-eval` in the caller's folder, so that paths mean what the caller means. Its exit code is ours: 2 for bad
-/// input, whose one line it has printed already.
+/// The suites that the heads have a say in.
+const JUDGED: [&str; 3] = ["routing", "inmind", "indirect"];
+
+/// Runs `foremind-eval` in the caller's folder, so that paths mean what the caller means, with the heads that ship unless
+/// others are named. Its exit code is ours: 2 for bad input, whose one line it has printed already.
 ///
 /// # Errors
-/// [`Error::Program`] when it cannot be started.
-pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
+/// Those of the model; [`Error::Program`] when it cannot be started.
+pub(crate) fn run(workspace: &Workspace, arguments: &[String]) -> Result<ExitCode, Error> {
+    let (suite, rest) = arguments.split_at(arguments.len().min(1));
+    let judges = suite.iter().any(|suite| JUDGED.contains(&suite.as_str()));
+    let mut heads: Vec<OsString> = Vec::new();
+    if judges && !rest.iter().any(|argument| argument == "--lexical") {
+        model::ensure(workspace)?;
+        let model = workspace.path("target/model").join(model::PACK);
+        let data = workspace.path("crates/foremind-router/data");
+        for (flag, file) in [
+            ("--model", model),
+            ("--adapter", data.join("route.fmadpt")),
+            ("--ngrams", data.join("ngrams.bin")),
+        ] {
+            heads.extend([flag.into(), file.into()]);
+        }
+    }
     let status = cargo()
         .args([
             "run",
@@ -20,7 +41,9 @@ pub(crate) fn run(arguments: &[String]) -> Result<ExitCode, Error> {
             "foremind-eval",
             "--",
         ])
-        .args(arguments)
+        .args(suite)
+        .args(heads)
+        .args(rest)
         .status()
         .map_err(|error| Error::Program {
             command: "cargo run --package foremind-eval".to_owned(),

@@ -37,10 +37,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: Command) -> Result<ExitCode, Error> {
-    if let Command::Eval(arguments) = &command {
-        return eval::run(arguments);
-    }
     let workspace = Workspace::locate()?;
+    if let Command::Eval(arguments) = &command {
+        return eval::run(&workspace, arguments);
+    }
     match command {
         Command::Eval(_) => Ok(()),
         Command::Usage => {

@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 
 use foremind_guard::Guard;
 use foremind_router::{HeadError, NgramHead, Router};
-use foremind_types::{Ambient, Entry, Error, ErrorCode};
+use foremind_types::{Ambient, Entry, Error, ErrorCode, HeadId};
 
 use crate::op::Op;
 use crate::state::State;
@@ -14,6 +14,8 @@ pub struct Engine {
     pub(crate) state: State,
     pub(crate) guard: Guard,
     pub(crate) router: Router,
+    /// The head on the encoder that judges what words leave open.
+    pub(crate) head: Option<HeadId>,
 }
 
 impl Default for Engine {
@@ -31,17 +33,28 @@ impl Engine {
             state: State::default(),
             guard: Guard::new(),
             router: ROUTER.get_or_init(Router::new).clone(),
+            head: None,
         }
     }
 
-    /// An empty memory whose router has a head for what words alone leave open.
+    /// Gives the router an n-gram head for what words alone leave open, without an encoder.
     ///
     /// # Errors
     /// [`HeadError::UnknownHead`] when the router has no calibration for it.
-    pub fn with_ngrams(head: NgramHead) -> Result<Self, HeadError> {
-        let mut engine = Self::new();
-        engine.router = engine.router.with_ngrams(head)?;
-        Ok(engine)
+    pub fn use_ngrams(&mut self, head: NgramHead) -> Result<(), HeadError> {
+        self.router = self.router.clone().with_ngrams(head)?;
+        Ok(())
+    }
+
+    /// Has the encoder asked for `head` as well, which judges English statements that words alone leave open or in doubt. What is
+    /// written while there is no encoder is judged when it is encoded. `None`: the encoder has no such head.
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`] when the router has no calibration for it; nothing is changed then.
+    pub fn use_head(&mut self, head: Option<HeadId>) -> Result<(), HeadError> {
+        self.router = self.router.clone().with_encoder_head(head.as_ref())?;
+        self.head = head;
+        Ok(())
     }
 
     /// Folds an entry into the state. Applying it again changes nothing, and the order of concurrent

@@ -23,6 +23,7 @@ mod upkeep;
 mod write;
 
 pub use engine::Engine;
+pub use foremind_router::{HeadError, NgramHead};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
 pub use request::{ForgetTarget, IngestMode, Request, TurnStatus};

@@ -39,15 +39,28 @@ enum Phase {
 /// Embeddings that the operation got so far; they outlive a conflict.
 #[derive(Debug, Default)]
 pub(crate) struct VectorCache {
-    by_text: BTreeMap<String, Option<Embedding>>,
+    by_text: BTreeMap<String, Encoded>,
     /// The embedder gave up: nothing more is asked.
     failed: bool,
+}
+
+/// What the encoder made of a text.
+#[derive(Debug, Default)]
+struct Encoded {
+    embedding: Option<Embedding>,
+    /// Of the head that judges.
+    features: Option<Vec<f32>>,
 }
 
 impl VectorCache {
     /// The vector of a text, if it came.
     pub(crate) fn of(&self, text: &str) -> Option<&Embedding> {
-        self.by_text.get(text)?.as_ref()
+        self.by_text.get(text)?.embedding.as_ref()
+    }
+
+    /// What the head that judges gave for a text, if it came.
+    pub(crate) fn features(&self, text: &str) -> Option<&[f32]> {
+        self.by_text.get(text)?.features.as_deref()
     }
 
     /// The next texts to ask for, if any of `texts` still has to be.
@@ -70,12 +83,19 @@ impl VectorCache {
     fn take(&mut self, texts: Vec<String>, rows: Vec<Vec<Embedding>>) {
         let mut rows = rows.into_iter();
         for text in texts {
-            let embedding = rows
+            let mut row = rows.next().unwrap_or_default().into_iter();
+            let embedding = row
                 .next()
-                .and_then(|row| row.into_iter().next())
                 .filter(|embedding| embedding.head_id.0 == EMBEDDING_HEAD)
                 .filter(|embedding| foremind_index::dequantise(embedding).is_ok());
-            self.by_text.insert(text, embedding);
+            let features = row.next().map(|of_head| of_head.features);
+            self.by_text.insert(
+                text,
+                Encoded {
+                    embedding,
+                    features,
+                },
+            );
         }
     }
 }
@@ -155,10 +175,10 @@ impl Op {
             Ok(Plan::Done(response)) => Step::Done(Ok(response)),
             Ok(Plan::Encode(texts)) => {
                 self.phase = Phase::Encoding(texts.clone());
-                Step::Encode {
-                    texts,
-                    heads: vec![HeadId(EMBEDDING_HEAD.to_owned())],
-                }
+                let writes = !matches!(self.request, Request::Recall { .. });
+                let mut heads = vec![HeadId(EMBEDDING_HEAD.to_owned())];
+                heads.extend(engine.head.clone().filter(|_| writes));
+                Step::Encode { texts, heads }
             }
             Ok(Plan::Commit { changes, answer }) => {
                 self.phase = Phase::Committing(answer);
@@ -328,7 +348,7 @@ impl Op {
             Request::Judge { scope, id, grade } => return engine.judge(scope, *id, *grade),
             Request::Stats { scope } => Response::Stats(engine.stats(scope, now_ms)),
             Request::Backfill { max, model } => {
-                return engine.backfill(*max, model.as_ref(), vectors);
+                return engine.backfill(*max, model.as_ref(), vectors, at);
             }
             Request::Refresh {} => Response::Refresh {},
         };

@@ -3,7 +3,7 @@
 use foremind_guard::{Guard, Guarded, Refusal, Verdict};
 use foremind_router::{Frame, Router, Routing};
 use foremind_types::limits::STATEMENT_BYTES;
-use foremind_types::{Ambient, Error};
+use foremind_types::{Ambient, Error, Judgement};
 
 use crate::engine::invalid;
 
@@ -61,10 +61,16 @@ fn routed(
             Err(refusal) => return Err(refusal.into()),
             Ok(_) => return Err(invalid("the guard refuses the text")),
         };
-        let routing = match frame {
+        let mut routing = match frame {
             Some(frame) => router.route_in(&text, frame, at),
             None => router.route(&text, at),
         };
+        // What words leave open amid somebody else's words is nothing for a head, which sees the statement alone.
+        if frame.is_some_and(|frame| frame.foreign_words)
+            && routing.route.judgement == Judgement::Unrouted
+        {
+            routing.route.judgement = Judgement::Settled;
+        }
         statements.push(Statement { text, routing });
     }
     Ok(statements)

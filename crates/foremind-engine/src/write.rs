@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use foremind_router::Keep;
+use foremind_router::{Keep, Routing};
 use foremind_types::limits::{EMBED_TEXTS, RECORDS};
 use foremind_types::{
     Ambient, Change, Embedding, Error, ErrorCode, Grade, Judgement, Layer, ModelId, Name,
@@ -54,8 +54,11 @@ impl Engine {
         if routed.is_none() {
             *routed = Some(statements::whole(&self.guard, &self.router, text, at)?);
         }
-        let statements = routed.as_deref().unwrap_or_default();
-        let kept: Vec<(u16, &Statement)> = (0..).zip(statements).collect();
+        let statements = routed.as_deref_mut().unwrap_or_default();
+        if let Some(texts) = self.judge_open(statements, vectors, at) {
+            return Ok(Plan::Encode(texts));
+        }
+        let kept: Vec<(u16, &Statement)> = (0..).zip(&*statements).collect();
         let noted = match self.note(told, &kept, vectors, at)? {
             Note::Encode(texts) => return Ok(Plan::Encode(texts)),
             Note::Ready(noted) => noted,
@@ -108,9 +111,12 @@ impl Engine {
         if routed.is_none() {
             *routed = Some(statements::of_turn(&self.guard, &self.router, text, at)?);
         }
-        let statements = routed.as_deref().unwrap_or_default();
+        let statements = routed.as_deref_mut().unwrap_or_default();
+        if let Some(texts) = self.judge_open(statements, vectors, at) {
+            return Ok(Plan::Encode(texts));
+        }
         let kept: Vec<(u16, &Statement)> = (0..)
-            .zip(statements)
+            .zip(&*statements)
             .filter(|(_, statement)| statement.routing.keep != Keep::Nothing)
             .collect();
         let mut noted = match self.note(&turn.told, &kept, vectors, at)? {
@@ -127,6 +133,37 @@ impl Engine {
             changes: noted.changes,
             answer: Answer::Ingest(noted.outcomes),
         })
+    }
+
+    /// Has the encoder's head judge the statements that words leave open or in doubt; the texts that it still has to see.
+    fn judge_open(
+        &self,
+        statements: &mut [Statement],
+        vectors: &VectorCache,
+        at: &Ambient,
+    ) -> Option<Vec<String>> {
+        let head = self.head.as_ref()?;
+        let asks = |statement: &&mut Statement| {
+            self.router
+                .asks_encoder(statement.text.as_str(), &statement.routing)
+        };
+        let open: Vec<&mut Statement> = statements.iter_mut().filter(asks).collect();
+        let texts = open.iter().map(|statement| statement.text.as_str());
+        if let Some(texts) = vectors.missing(texts) {
+            return Some(texts);
+        }
+        for statement in open {
+            if let Some(features) = vectors.features(statement.text.as_str()) {
+                let judged =
+                    self.router
+                        .judge_features(statement.routing.clone(), head, features, at);
+                // Features of another shape leave the statement as words leave it.
+                if let Ok(routing) = judged {
+                    statement.routing = routing;
+                }
+            }
+        }
+        None
     }
 
     /// Turns statements into changes: a new record each, or one more telling of a known one.
@@ -211,6 +248,7 @@ impl Engine {
         max: Option<u32>,
         model: Option<&ModelId>,
         vectors: &VectorCache,
+        at: &Ambient,
     ) -> Result<Plan, Error> {
         let max = max.unwrap_or(EMBED_TEXTS as u32);
         if !(1..=BACKFILL_TEXTS).contains(&max) {
@@ -225,7 +263,7 @@ impl Engine {
         if let Some(texts) = vectors.missing(records.iter().map(|record| record.text.as_str())) {
             return Ok(Plan::Encode(texts));
         }
-        let changes: Vec<Change> = records
+        let mut changes: Vec<Change> = records
             .iter()
             .filter_map(|record| {
                 let embedding: Embedding = vectors.of(&record.text)?.clone();
@@ -238,6 +276,11 @@ impl Engine {
             })
             .collect();
         let encoded = changes.len() as u32;
+        changes.extend(
+            records
+                .iter()
+                .filter_map(|record| self.judged_late(record, vectors, at)),
+        );
         if changes.is_empty() {
             return Ok(Plan::Done(Response::Backfill {
                 encoded,
@@ -250,6 +293,30 @@ impl Engine {
                 encoded,
                 model: model.cloned(),
             },
+        })
+    }
+}
+
+impl Engine {
+    /// The verdict of the encoder's head on a record that was written without it, where it is another one.
+    fn judged_late(&self, record: &Record, vectors: &VectorCache, at: &Ambient) -> Option<Change> {
+        let head = self.head.as_ref()?;
+        let lexical = Routing {
+            keep: Keep::Record,
+            route: record.route.clone(),
+            subject: record.subject,
+            attribute: record.attribute.clone(),
+            value: record.value.clone(),
+        };
+        if !self.router.asks_encoder(&record.text, &lexical) {
+            return None;
+        }
+        let features = vectors.features(&record.text)?;
+        let judged = self.router.judge_features(lexical, head, features, at);
+        let route = Box::new(judged.ok()?.route);
+        (*route != record.route).then_some(Change::Revise {
+            id: record.id,
+            revision: Revision::Route(route),
         })
     }
 }

@@ -30,6 +30,11 @@ pub(crate) struct Arguments {
     pub(crate) budget_tokens: u32,
     /// The file of an n-gram head for what the lexical stage leaves open.
     pub(crate) ngrams: Option<PathBuf>,
+    /// The encoder's model file, and the adapter file with the head that judges.
+    pub(crate) model: Option<PathBuf>,
+    pub(crate) adapter: Option<PathBuf>,
+    /// Words alone, whatever heads are named.
+    pub(crate) lexical: bool,
     pub(crate) explain: bool,
     pub(crate) json: bool,
 }
@@ -66,6 +71,9 @@ impl Arguments {
             no_join: false,
             budget_tokens: 512,
             ngrams: None,
+            model: None,
+            adapter: None,
+            lexical: false,
             explain: false,
             json: false,
         };
@@ -84,7 +92,10 @@ impl Arguments {
                 "--json" => parsed.json = true,
                 "--explain" => parsed.explain = true,
                 name if name == wanted => rows = Some(PathBuf::from(value()?)),
+                "--lexical" => parsed.lexical = true,
                 "--ngrams" => parsed.ngrams = Some(value()?.into()),
+                "--model" => parsed.model = Some(value()?.into()),
+                "--adapter" => parsed.adapter = Some(value()?.into()),
                 "--background" if traced => parsed.background = Some(value()?.into()),
                 "--background-labels" if traced => parsed.background_labels = Some(value()?.into()),
                 "--no-join" if traced => parsed.no_join = true,

@@ -4,7 +4,7 @@ use std::fmt;
 use std::fs;
 use std::path::Path;
 
-use foremind_router::{HeadError, NgramHead};
+use foremind_router::HeadError;
 use foremind_types::Error;
 use serde_json::Value;
 
@@ -46,23 +46,6 @@ impl From<HeadError> for Problem {
     fn from(error: HeadError) -> Self {
         Self::Input(error.to_string())
     }
-}
-
-/// Reads the file of an n-gram head, if one is given.
-///
-/// # Errors
-/// [`Problem::Input`].
-pub(crate) fn ngrams(path: Option<&Path>) -> Result<Option<NgramHead>, Problem> {
-    let Some(path) = path else { return Ok(None) };
-    let problem = |what: String| Problem::Input(format!("{}: {what}", path.display()));
-    let file = fs::read(path).map_err(|error| problem(error.to_string()))?;
-    let head = NgramHead::read(&file).map_err(|error| problem(error.to_string()))?;
-    Ok(Some(head))
-}
-
-/// The name of the deciding stages, for the figures.
-pub(crate) fn stages(head: Option<&NgramHead>) -> &'static str {
-    head.map_or("lexical", |_| "lexical, n-grams")
 }
 
 /// One row, which knows where it stands.

@@ -12,6 +12,7 @@ mod input;
 mod memory;
 mod rates;
 mod routing;
+mod stages;
 mod tasks;
 mod trace;
 

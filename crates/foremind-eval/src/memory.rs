@@ -1,12 +1,12 @@
-//! One memory with its driver: no store, no embedder, a clock of its own.
+//! One memory with its driver: no store, a clock of its own.
 
 use foremind_engine::{Engine, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus};
-use foremind_router::NgramHead;
 use foremind_types::{
-    Ambient, Change, EncodeFailure, Entry, Error, ErrorCode, Name, Record, Role, Scope, WriterId,
+    Ambient, Change, Entry, Error, ErrorCode, Name, Record, Role, Scope, WriterId,
 };
 
 use crate::input::Problem;
+use crate::stages::Stages;
 use crate::tasks::Turn;
 
 /// 2026-11-02 09:00 UTC: the first session.
@@ -16,8 +16,9 @@ const SESSION_GAP_MS: i64 = 3_600_000;
 const TURN_GAP_MS: i64 = 60_000;
 
 /// An engine and the entries that made it.
-pub(crate) struct Memory {
+pub(crate) struct Memory<'s> {
     engine: Engine,
+    stages: &'s Stages,
     pub(crate) entries: Vec<Entry>,
     pub(crate) now_ms: i64,
     scope: Scope,
@@ -25,18 +26,16 @@ pub(crate) struct Memory {
     calls: u64,
 }
 
-impl Memory {
+impl<'s> Memory<'s> {
     /// An empty one. Writers of entries that are put together must differ.
     ///
     /// # Errors
     /// [`Problem::Input`] for a head without calibration.
-    pub(crate) fn new(writer: u64, head: Option<&NgramHead>) -> Result<Self, Problem> {
+    pub(crate) fn new(writer: u64, stages: &'s Stages) -> Result<Self, Problem> {
         let user = Name::new("owner").map_err(refused)?;
         Ok(Self {
-            engine: match head {
-                Some(head) => Engine::with_ngrams(head.clone())?,
-                None => Engine::new(),
-            },
+            engine: stages.engine()?,
+            stages,
             entries: Vec::new(),
             now_ms: FIRST_SESSION_MS,
             scope: Scope::user(user),
@@ -127,7 +126,7 @@ impl Memory {
             };
             reply = match self.engine.step(&mut op, reply, &at) {
                 Step::Done(result) => return result,
-                Step::Encode { .. } => Reply::Encoded(Err(EncodeFailure::NotReady)),
+                Step::Encode { texts, heads } => Reply::Encoded(self.stages.encode(&texts, &heads)),
                 Step::Commit { changes, .. } => {
                     self.commit(changes);
                     Reply::Committed

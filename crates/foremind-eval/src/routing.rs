@@ -10,6 +10,7 @@ use serde_json::{Map, Value, json};
 use crate::arguments::Arguments;
 use crate::input::{self, Problem, Row};
 use crate::rates::Rate;
+use crate::stages::Stages;
 
 /// 2026-11-29, noon: dates in rows are read against it.
 pub(crate) const TOLD: Ambient = Ambient {
@@ -68,14 +69,14 @@ pub(crate) struct Routed {
 }
 
 /// Routes a text as a turn of its own.
-pub(crate) fn route(router: &Router, guard: &Guard, text: &str) -> Routed {
+pub(crate) fn route(stages: &Stages, router: &Router, guard: &Guard, text: &str) -> Routed {
     let frame = router.frame(text);
     let mut routed = Routed::default();
     for statement in router.statements(text) {
         let Ok(Verdict::Accept(guarded)) = guard.statement(statement) else {
             continue;
         };
-        let routing = router.route_in(&guarded, frame, &TOLD);
+        let routing = stages.route(router, &guarded, frame, &TOLD);
         let profile = routing.route.tier == Tier::Profile;
         if routing.keep != Keep::Nothing && (routed.ttl.is_none() || profile && !routed.profile) {
             routed.ttl = Some(ttl_name(routing.route.ttl));
@@ -133,12 +134,8 @@ impl Pair {
 pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let rows = input::rows(&arguments.rows)?;
     let guard = Guard::new();
-    let head = input::ngrams(arguments.ngrams.as_deref())?;
-    let stages = input::stages(head.as_ref());
-    let router = match head {
-        Some(head) => Router::new().with_ngrams(head)?,
-        None => Router::new(),
-    };
+    let stages = Stages::read(arguments)?;
+    let router = stages.router()?;
     let mut all = Pair::default();
     let (mut lenient_recall, mut lenient_wrong) = (Rate::default(), Rate::default());
     let mut ttl = Rate::default();
@@ -147,7 +144,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     for row in &rows {
         let text = row.text("text")?;
         let labels = Labels::of(row)?;
-        let routed = route(&router, &guard, text);
+        let routed = route(&stages, &router, &guard, text);
         all.add(&labels, routed.profile);
         if labels.is_profile() {
             lenient_recall.add(labels.agrees(routed.profile));
@@ -187,7 +184,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
         .collect();
     Ok(json!({
         "rows": rows.len(),
-        "stage": stages,
+        "stage": stages.name(),
         "profile_recall": all.recall.share(),
         "false_profile": all.wrong.share(),
         "lenient_profile_recall": lenient_recall.share(),
@@ -228,9 +225,9 @@ mod tests {
     fn any_statement_puts_the_row_into_the_profile() {
         let (router, guard) = (Router::new(), Guard::new());
         let text = "We watched a film. I'm allergic to peanuts. It was long.";
-        let routed = route(&router, &guard, text);
+        let routed = route(&Stages::words(), &router, &guard, text);
         assert!(routed.profile);
         assert_eq!(routed.ttl, Some("permanent"), "{:?}", routed.reasons);
-        assert!(!route(&router, &guard, "We watched a film.").profile);
+        assert!(!route(&Stages::words(), &router, &guard, "We watched a film.").profile);
     }
 }

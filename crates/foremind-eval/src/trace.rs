@@ -15,6 +15,7 @@ use crate::baselines::Baselines;
 use crate::input::{self, Problem};
 use crate::memory::Memory;
 use crate::rates::Rate;
+use crate::stages::Stages;
 use crate::tasks::{self, Holds, Task, Turn};
 
 /// The session at whose end the fact is told, counted from 0.
@@ -49,12 +50,12 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let tokenizer =
         tiktoken_rs::o200k_base().map_err(|error| Problem::Internal(error.to_string()))?;
 
-    let head = input::ngrams(arguments.ngrams.as_deref())?;
-    let mut alone = Memory::new(1, head.as_ref())?;
+    let stages = Stages::read(arguments)?;
+    let mut alone = Memory::new(1, &stages)?;
     let split = told(&mut alone, &turns)?;
     let mut counts = Counts::default();
     if arguments.pool {
-        let memory = Memory::new(2, head.as_ref())?;
+        let memory = Memory::new(2, &stages)?;
         pool(
             arguments,
             &tasks,
@@ -66,7 +67,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
         )?;
     } else {
         for task in &tasks {
-            let mut copy = Memory::new(2, head.as_ref())?;
+            let mut copy = Memory::new(2, &stages)?;
             copy.replay(&alone.entries[..split]);
             let records = tell(&mut copy, task)?;
             copy.replay(&alone.entries[split..]);
@@ -89,7 +90,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     let behind = background(arguments, &mut alone, &turns, labels.as_ref())?;
     Ok(json!({
         "suite": if arguments.suite == Suite::InMind { "inmind" } else { "indirect" },
-        "stage": input::stages(head.as_ref()),
+        "stage": stages.name(),
         "tasks": tasks.len(),
         "direct_recall": counts.direct.share(),
         "target_recall": counts.target.share(),
@@ -117,7 +118,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
 }
 
 /// Tells the whole background; how many entries stand before the place of the fact.
-fn told(memory: &mut Memory, turns: &[Turn]) -> Result<usize, Problem> {
+fn told(memory: &mut Memory<'_>, turns: &[Turn]) -> Result<usize, Problem> {
     let mut split = 0;
     for turn in turns {
         memory.session(turn.session);
@@ -129,7 +130,7 @@ fn told(memory: &mut Memory, turns: &[Turn]) -> Result<usize, Problem> {
     Ok(split)
 }
 
-fn tell(memory: &mut Memory, task: &Task) -> Result<Vec<Record>, Problem> {
+fn tell(memory: &mut Memory<'_>, task: &Task) -> Result<Vec<Record>, Problem> {
     let turn = Turn {
         id: format!("task-{}", task.id),
         session: TARGET_SESSION,
@@ -142,7 +143,7 @@ fn tell(memory: &mut Memory, task: &Task) -> Result<Vec<Record>, Problem> {
 fn pool(
     arguments: &Arguments,
     tasks: &[Task],
-    mut memory: Memory,
+    mut memory: Memory<'_>,
     entries: &[Entry],
     split: usize,
     tokenizer: &CoreBPE,
@@ -207,7 +208,7 @@ fn is_test(group: &str) -> bool {
 fn ask(
     arguments: &Arguments,
     task: &Task,
-    memory: &mut Memory,
+    memory: &mut Memory<'_>,
     records: &[Record],
     tokenizer: &CoreBPE,
     counts: &mut Counts,
@@ -274,7 +275,7 @@ struct Behind {
 
 fn background(
     arguments: &Arguments,
-    memory: &mut Memory,
+    memory: &mut Memory<'_>,
     turns: &[Turn],
     labels: Option<&BTreeMap<String, Holds>>,
 ) -> Result<Behind, Problem> {

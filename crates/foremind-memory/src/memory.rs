@@ -1,6 +1,6 @@
-use foremind_engine::{self as engine, Engine, Request, Response};
+use foremind_engine::{self as engine, Engine, HeadError, NgramHead, Request, Response};
 use foremind_types::{
-    Ambient, Change, Embedding, EncodeFailure, Entry, Error, ErrorCode, MemoryId, Record,
+    Ambient, Change, Embedding, EncodeFailure, Entry, Error, ErrorCode, HeadId, MemoryId, Record,
     VECTOR_DIMENSIONS, WriterId,
 };
 use foremind_vault::{
@@ -138,6 +138,22 @@ impl Memory {
 
     pub(crate) fn is_swept(&mut self) -> bool {
         self.vault.is_swept()
+    }
+
+    /// Gives the router an n-gram head: see [`Engine::use_ngrams`].
+    ///
+    /// # Errors
+    /// [`HeadError`] when the file is none or the router has no calibration for it; nothing is changed then.
+    pub fn use_ngrams(&mut self, file: &[u8]) -> Result<(), HeadError> {
+        self.engine.use_ngrams(NgramHead::read(file)?)
+    }
+
+    /// Has the encoder's head judge what words leave open, or none: see [`Engine::use_head`].
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`]; nothing is changed then.
+    pub fn use_head(&mut self, head: Option<HeadId>) -> Result<(), HeadError> {
+        self.engine.use_head(head)
     }
 
     /// How many commits led to the state that this memory knows.

@@ -12,6 +12,7 @@
 
 mod attributes;
 mod consequences;
+mod language;
 mod lexicon;
 mod lifetime;
 mod ngrams;
@@ -27,13 +28,18 @@ use std::sync::Arc;
 
 use foremind_guard::Guarded;
 use foremind_types::order::sort_by_key;
-use foremind_types::{Ambient, Domain, HeadId, Route, Subject};
+use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
 
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
+
+/// The head on the encoder that this router is calibrated for.
+pub const ROUTE_HEAD: &str = "route/1";
+
 pub use semantic::{FEATURES, HeadError};
 
 use attributes::Attributes;
 use consequences::Consequences;
+use language::FunctionWords;
 use lexicon::{Class, FILES, Lexicon};
 use reading::Reading;
 use semantic::Heads;
@@ -43,6 +49,8 @@ use semantic::Heads;
 pub struct Router {
     tables: Arc<Tables>,
     ngrams: Option<Arc<NgramHead>>,
+    /// There is a head on the encoder.
+    encoder_head: bool,
 }
 
 #[derive(Debug)]
@@ -51,6 +59,7 @@ struct Tables {
     consequences: Consequences,
     attributes: Attributes,
     heads: Heads,
+    function_words: FunctionWords,
 }
 
 /// What becomes of a statement.
@@ -102,18 +111,22 @@ impl Router {
         let (consequences, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
         let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
         let (heads, _) = Heads::read(semantic::FILE.0, semantic::FILE.1);
+        let (function_words, _) = FunctionWords::read(language::FILE.0, language::FILE.1);
         Self {
             tables: Arc::new(Tables {
                 lexicon,
                 consequences,
                 attributes,
                 heads,
+                function_words,
             }),
             ngrams: None,
+            encoder_head: false,
         }
     }
 
-    /// Gives what the lexical stage leaves unrouted to an n-gram head at once, without an embedder.
+    /// Gives what the lexical stage leaves unrouted in other languages than English to an n-gram head at once, without an
+    /// embedder. In English it would show 6 % of ordinary talk for its recall of 0.6.
     ///
     /// # Errors
     /// [`HeadError::UnknownHead`] when `data/heads.tsv` has no line for it.
@@ -126,6 +139,35 @@ impl Router {
             ngrams: Some(Arc::new(head)),
             ..self
         })
+    }
+
+    /// Says which head on the encoder judges English statements that words leave open or in doubt; `None`: words alone do.
+    ///
+    /// # Errors
+    /// [`HeadError::UnknownHead`] when `data/heads.tsv` has no line for it.
+    pub fn with_encoder_head(self, head: Option<&HeadId>) -> Result<Self, HeadError> {
+        if let Some(unknown) = head.filter(|head| !self.tables.heads.knows(head)) {
+            return Err(HeadError::UnknownHead {
+                found: unknown.clone(),
+            });
+        }
+        Ok(Self {
+            encoder_head: head.is_some(),
+            ..self
+        })
+    }
+
+    /// Whether a head on the encoder has a say on this verdict: it is open or in doubt, and the statement is English, which
+    /// is what those heads were trained on.
+    #[must_use]
+    pub fn asks_encoder(&self, text: &str, routing: &Routing) -> bool {
+        self.encoder_head
+            && matches!(
+                routing.route.judgement,
+                Judgement::Unrouted | Judgement::Pending
+            )
+            && routing.route.stage == Stage::Lexical
+            && self.tables.function_words.is_english(text)
     }
 
     /// Splits a turn into statements: slices of it, in order, never empty, at most
@@ -159,6 +201,9 @@ impl Router {
         let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
             return lexical;
         };
+        if self.tables.function_words.is_english(text.as_str()) {
+            return lexical;
+        }
         let features = ngrams.features(text.as_str());
         let id = HeadId(NGRAM_HEAD.to_owned());
         // Neither a foreign head nor broken numbers can come from a head that was taken in.

@@ -80,6 +80,8 @@ pub(crate) struct Calibration {
     threshold: f32,
     /// From which probability no judge is asked.
     certain: f32,
+    /// Below which probability a statement that the lexical stage shows in doubt is not shown; 0 leaves those alone.
+    doubt: f32,
 }
 
 /// The calibrations of all heads.
@@ -100,7 +102,7 @@ impl Heads {
                 None => errors.push(LineError {
                     file,
                     line: at + 1,
-                    problem: "expected a head and four numbers, separated by tabs",
+                    problem: "expected a head and five numbers, separated by tabs",
                 }),
             }
         }
@@ -119,23 +121,30 @@ fn calibration(line: &str) -> Option<Calibration> {
         .split('\t')
         .map(|number| number.trim().parse().ok().filter(|x: &f32| x.is_finite()))
         .collect::<Option<_>>()?;
-    let [temperature, shift, threshold, certain] = numbers[..] else {
+    let [temperature, shift, threshold, certain, doubt] = numbers[..] else {
         return None;
     };
-    let ordered = temperature > 0.0 && 0.0 < threshold && threshold <= certain && certain <= 1.0;
+    let ordered = temperature > 0.0
+        && 0.0 <= doubt
+        && doubt <= threshold
+        && 0.0 < threshold
+        && threshold <= certain
+        && certain <= 1.0;
     ordered.then(|| Calibration {
         head: head.to_owned(),
         temperature,
         shift,
         threshold,
         certain,
+        doubt,
     })
 }
 
-/// The verdict of a head on a statement that the lexical stage left unrouted; any other routing comes back as it is.
+/// The verdict of a head on a statement that the lexical stage left unrouted, or shows in doubt; a routing that is
+/// settled comes back as it is.
 ///
-/// Shown when the calibrated probability of a modifier or circumstance reaches the threshold, and pending as well while
-/// it does not reach the certain one. What is not shown keeps the lexical stage's domain, times and attribute.
+/// What is in doubt stays shown, unless the head finds it all but impossible. What is unrouted is shown when the calibrated
+/// probability of a modifier or circumstance reaches the threshold, and pending as well while it does not reach the certain one. What is not shown keeps the lexical stage's domain, times and attribute.
 pub(crate) fn judge(
     lexical: Routing,
     head: &HeadId,
@@ -153,7 +162,8 @@ pub(crate) fn judge(
             found: features.len(),
         });
     }
-    if lexical.route.judgement != Judgement::Unrouted {
+    let doubtful = lexical.route.judgement == Judgement::Pending && calibration.doubt > 0.0;
+    if lexical.route.judgement != Judgement::Unrouted && !doubtful {
         return Ok(lexical);
     }
     let (grades, rest) = features.split_at(GRADES);
@@ -174,6 +184,18 @@ pub(crate) fn judge(
     };
 
     let mut routing = lexical;
+    if doubtful {
+        if score < calibration.doubt {
+            routing.route.stage = Stage::Semantic;
+            routing.route.judgement = Judgement::Settled;
+            routing.route.tier = Tier::Store;
+            routing.route.grade = Grade::Informer;
+            routing.route.severity = Severity::Mild;
+            routing.route.priority = priority(Grade::Informer, Severity::Mild, score);
+            routing.route.reasons.insert(0, reason);
+        }
+        return Ok(routing);
+    }
     routing.route.stage = Stage::Semantic;
     routing.route.judgement = Judgement::Settled;
     routing.route.score = score;
@@ -272,7 +294,10 @@ mod tests {
     }
 
     fn judged(text: &str, features: &[f32]) -> Result<Routing, HeadError> {
-        let (heads, errors) = Heads::read("test", "plain\t1\t0\t0.2\t0.6\ntwice\t2\t1\t0.2\t0.6");
+        let (heads, errors) = Heads::read(
+            "test",
+            "plain\t1\t0\t0.2\t0.6\t0.05\nnever\t1\t0\t0.2\t0.6\t0",
+        );
         assert_eq!(errors, []);
         let (table, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
         let head = HeadId("plain".to_owned());
@@ -344,6 +369,22 @@ mod tests {
     }
 
     #[test]
+    fn what_is_shown_in_doubt_stays_shown_unless_the_head_rules_it_out() {
+        let text = "My boyfriend is allergic to shellfish.";
+        let before = lexical(text);
+        assert_eq!(before.route.judgement, Judgement::Pending, "{before:?}");
+        // Half, and e^-9 beside 3.
+        assert_eq!(judged(text, &logits(&[])).unwrap(), before);
+        let ruled_out = judged(text, &logits(&[(2, 9.0)])).unwrap().route;
+        assert_eq!(
+            (ruled_out.tier, ruled_out.judgement, ruled_out.stage),
+            (Tier::Store, Judgement::Settled, Stage::Semantic)
+        );
+        assert_eq!(ruled_out.reasons[0].signal, "head-plain");
+        assert_eq!(ruled_out.reasons.len(), before.route.reasons.len() + 1);
+    }
+
+    #[test]
     fn times_to_live_follow_the_head_unless_the_statement_names_an_end() {
         let ttl = GRADES + DOMAINS;
         let kind = |text: &str, at: usize| {
@@ -384,10 +425,11 @@ mod tests {
         assert_eq!(Heads::read(FILE.0, FILE.1).1, []);
         for line in [
             "a",
-            "a\t1\t0\t0.5",
-            "a\t0\t0\t0.2\t0.6",
-            "a\t1\t0\t0.7\t0.6",
-            "a\t1\tx\t0.2\t0.6",
+            "a\t1\t0\t0.5\t0.6",
+            "a\t0\t0\t0.2\t0.6\t0",
+            "a\t1\t0\t0.7\t0.6\t0",
+            "a\t1\t0\t0.2\t0.6\t0.3",
+            "a\t1\tx\t0.2\t0.6\t0",
         ] {
             assert_eq!(Heads::read("t", line).1.len(), 1, "{line}");
         }

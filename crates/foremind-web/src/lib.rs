@@ -11,8 +11,8 @@ mod wire;
 
 use std::collections::BTreeMap;
 
-use foremind_memory::{Chore, Memory, Op, OpenStep, Opening, Survey};
-use foremind_types::{Error, ErrorCode, Scope};
+use foremind_memory::{Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};
+use foremind_types::{Error, ErrorCode, HeadId, Scope};
 use wasm_bindgen::prelude::*;
 
 use crate::border::{ambient, receive, receive_tagged, refuse, send};
@@ -233,6 +233,25 @@ impl CoreMemory {
         self.chores.remove(&task);
     }
 
+    /// Gives the router its n-gram head, which judges what words leave open in other languages than English.
+    ///
+    /// # Errors
+    /// `invalid-argument` when the bytes are no such file of this version.
+    #[wasm_bindgen(js_name = useNgrams)]
+    pub fn use_ngrams(&mut self, file: &[u8]) -> Result<(), JsValue> {
+        self.memory.use_ngrams(file).map_err(|error| misfit(&error))
+    }
+
+    /// Says which head of the encoder judges what words leave open in English; absent: none.
+    ///
+    /// # Errors
+    /// `invalid-argument` for a head of another version.
+    #[wasm_bindgen(js_name = useHead)]
+    pub fn use_head(&mut self, head: Option<String>) -> Result<(), JsValue> {
+        let used = self.memory.use_head(head.map(HeadId));
+        used.map_err(|error| misfit(&error))
+    }
+
     /// How many commits led to what this memory knows.
     #[wasm_bindgen(getter)]
     #[allow(clippy::cast_precision_loss, reason = "2^53 commits are out of reach")]
@@ -281,4 +300,8 @@ impl CoreSurvey {
         let reply = reply.into_reply().map_err(|error| refuse(&error))?;
         send(&TaskStepOut::of(self.0.step(reply, &at)))
     }
+}
+
+fn misfit(error: &HeadError) -> JsValue {
+    refuse(&Error::new(ErrorCode::InvalidArgument, error.to_string()))
 }
