@@ -139,8 +139,9 @@ for (const kind of browsers) {
             await going;
           }
           context.diagnostic(`five writes beside a stopped tab took at most ${Math.round(longestMs)} ms; held up in ${held} of ${stops} rounds`);
-          // A matter of chance, which a busy machine makes worse: what a few rounds can tell is whether it is the rule.
-          const bearable = kind.name === 'Chromium' && long ? stops / 25 : stops - 1;
+          // A matter of chance, which a busy machine makes worse: 1 of 160 rounds in Chromium and 2 of 80 in Firefox under a load
+          // of 17 on two cores. What a few rounds can tell is whether it is the rule.
+          const bearable = long ? stops / (kind.name === 'Chromium' ? 25 : 10) : stops - 1;
           assert.ok(held <= bearable, `held up in ${held} rounds`);
           const there = await listed(other);
           assertAllOnce(there, [...stopped.acks, ...other.acks]);

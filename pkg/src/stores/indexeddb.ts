@@ -174,11 +174,11 @@ export class IndexedDbStore implements Store {
     // All that takes time comes before the transaction: what is sent while it is open is sent in one go.
     const head = batch.puts.find(([key]) => key === 'head')?.[1];
     if (!head) throw new ForemindError('internal', 'the core wrote no head; please report this');
-    const [row, puts] = [headRow(head), storedParts(batch.puts)];
+    const [row, puts, deletes] = [headRow(head), storedParts(batch.puts), batch.deletes.map(partsOf)];
     const [from, to] = [batch.expectedHead ? rowOf(batch.expectedHead) : NO_HEAD, rowOf(head)];
     let taken = false;
     const write = (heads: IDBObjectStore, values: IDBObjectStore) => {
-      for (const key of batch.deletes) values.delete(partsOf(key));
+      for (const range of deletes) values.delete(range);
       for (const [name, part] of puts) values.put(part, name);
       heads.delete(from);
       // The last request: when one before it fails, Firefox goes on with the commit that was sent already.
