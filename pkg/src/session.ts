@@ -71,8 +71,11 @@ export class Session implements Backend {
     // What is written until the encoder is there waits for its head rather than for nothing.
     this.#head = parts.heads && parts.embedder ? ROUTE_HEAD : undefined;
     this.#equip(opened);
-    this.ready = this.#loadEmbedder();
-    void this.#loadNgrams();
+    const ngrams = this.#loadNgrams();
+    this.ready = this.#loadEmbedder().then(async (readiness) => {
+      await ngrams;
+      return readiness;
+    });
     // Whoever does not ask for `ready` is not to be ended by an unhandled rejection.
     this.ready.catch(() => {});
   }
