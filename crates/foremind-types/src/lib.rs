@@ -13,6 +13,8 @@ mod ids;
 pub mod limits;
 pub mod order;
 mod record;
+#[cfg(feature = "schema")]
+mod schema;
 mod scope;
 mod time;
 
