@@ -56,13 +56,20 @@ impl Variant {
     }
 }
 
-/// The modules of the npm package: the core; the embedder twice, with equal exports, for engines without and with
+/// The modules of the npm package: the core; the service, for Workers; the embedder twice, with equal exports, for engines without and with
 /// relaxed-simd; the embedder that also runs ONNX files, which only users who bring one load.
-pub(crate) const WEB_MODULES: [WebModule; 4] = [
+pub(crate) const WEB_MODULES: [WebModule; 5] = [
     WebModule {
         package: "foremind-web",
         name: "foremind_core",
         glue: "foremind_core",
+        features: &[],
+        variant: Variant::Simd128,
+    },
+    WebModule {
+        package: "foremind-web-service",
+        name: "foremind_service",
+        glue: "foremind_service",
         features: &[],
         variant: Variant::Simd128,
     },

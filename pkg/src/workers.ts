@@ -1,0 +1,326 @@
+// The entry for Cloudflare Workers: many memories behind HTTP. The Worker reads requests, checks grants and embeds; each
+// memory is a Durable Object of its own, backed by SQLite. Nothing is done at global scope.
+import { DurableObject } from 'cloudflare:workers';
+
+import { Core, type CoreRequest, type CoreResponse, type Embedding, type Value } from './core.js';
+import { drive, driveOpen, driveTask, type Encoder, type Opened } from './driver.js';
+import { LoadedEmbedder, modelMissing } from './embedder.js';
+import { ForemindError, toPlain, type PlainError } from './errors.js';
+import * as coreBindings from './foremind_core.js';
+import coreModule from './foremind_core_bg.wasm';
+import * as embedBindings from './foremind_embed.js';
+import embedModule from './foremind_embed_relaxed_bg.wasm';
+import * as serviceBindings from './foremind_service.js';
+import serviceModule from './foremind_service_bg.wasm';
+import { embedGlue } from './glue.js';
+import { HostKey } from './keys.js';
+import { DurableObjectStore } from './stores/durable-object.js';
+
+/** A text to a vector, in the Worker; undefined while the model is not there. */
+type Encode = (texts: string[], heads: string[]) => Promise<Embedding[][] | undefined>;
+
+/** A request as the service writes it: the verb is the name of its only field. */
+type Asked = { [verb: string]: { [field: string]: unknown } };
+
+type Work = { kind: 'ask'; request: Asked; deadlineMs?: number } | { kind: 'export' } | { kind: 'remove' };
+
+type Ran =
+  | { kind: 'absent' }
+  | { kind: 'response'; response: CoreResponse }
+  | { kind: 'late'; prompt: unknown }
+  | { kind: 'file'; file: Uint8Array }
+  | { kind: 'removed' }
+  | { kind: 'run-failed'; error: PlainError };
+
+type ServiceStep =
+  | { kind: 'run'; space: string; key: Uint8Array; create: boolean; work: Work }
+  | { kind: 'get'; name: string }
+  | { kind: 'swap'; name: string; expected?: Uint8Array; value: Uint8Array }
+  | { kind: 'done'; status: number; headers: [string, string][]; body: Uint8Array };
+
+interface Namespace<Stub> {
+  idFromName(name: string): unknown;
+  get(id: unknown): Stub;
+}
+
+/** The bindings that the Worker needs; `templates/workers` has them. */
+export interface Env {
+  /** A secret: the configuration of the service, JSON (docs/SERVICE.md). */
+  FOREMIND_CONFIG: string;
+  /** Of the class `MemoryObject`, backed by SQLite. */
+  MEMORIES: Namespace<Pick<MemoryObject, 'run'>>;
+  /** Of the class `DirectoryObject`, backed by SQLite. */
+  DIRECTORY: Namespace<Pick<DirectoryObject, 'value' | 'swap'>>;
+  /** Static assets, `minilm-l6-v2.fmpack` among them; or `MODEL`. Without either, records are found by their words. */
+  ASSETS?: { fetch(url: string): Promise<Response> };
+  /** An R2 bucket that holds `minilm-l6-v2.fmpack`. */
+  MODEL?: { get(name: string): Promise<{ body: ReadableStream<Uint8Array> } | null> };
+}
+
+/** The model's file name. */
+const MODEL = 'minilm-l6-v2.fmpack';
+/** As in the service: what is beyond is not read. */
+const BODY_BYTES = 1024 * 1024;
+const WRITERS = new Set(['remember', 'ingest', 'forget']);
+
+let core: Core | undefined;
+
+/** One core for all memories in this isolate. */
+function coreOf(): Core {
+  if (!core) {
+    coreBindings.initSync({ module: coreModule });
+    core = new Core({
+      open: (options) => new coreBindings.CoreOpening(options),
+      survey: (options) => new coreBindings.CoreSurvey(options),
+      renew: () => coreBindings.__wbg_reset_state(),
+    });
+  }
+  return core;
+}
+
+/** One memory. Only the Worker reaches it: an object has no address of its own. */
+export class MemoryObject extends DurableObject {
+  #opened: Promise<Opened> | undefined;
+  #lastWrite: Promise<unknown> = Promise.resolve();
+
+  /** Does what a step of the service wants done. */
+  async run(key: Uint8Array, create: boolean, work: Work, encode?: Encode): Promise<Ran> {
+    try {
+      const store = new DurableObjectStore(this.ctx.storage);
+      if (work.kind === 'remove') return await this.#inTurn(() => this.#remove(store));
+      if (!this.#opened && !create && (await isAbsent(store))) return { kind: 'absent' };
+      const opened = await this.#open(store, key, create);
+      if (work.kind === 'export') {
+        const { file } = await driveTask(coreOf(), opened, { store }, { task: 'export' }, new AbortController().signal);
+        return { kind: 'file', file: file ?? new Uint8Array() };
+      }
+      const request = requestOf(work.request);
+      const ask = () => this.#ask(opened, store, request, work.deadlineMs, encode);
+      return await (WRITERS.has(request.verb) ? this.#inTurn(ask) : ask());
+    } catch (error) {
+      return { kind: 'run-failed', error: toPlain(error) };
+    }
+  }
+
+  async #ask(
+    opened: Opened,
+    store: DurableObjectStore,
+    request: CoreRequest,
+    deadlineMs: number | undefined,
+    encode: Encode | undefined,
+  ): Promise<Ran> {
+    const encoder: Encoder = encode ? { encode: (texts, heads) => vectors(encode, texts, heads) } : {};
+    const signal = deadlineMs === undefined ? new AbortController().signal : AbortSignal.timeout(deadlineMs);
+    try {
+      const { response } = await drive(coreOf(), opened, store, encoder, request, signal, WRITERS.has(request.verb));
+      return { kind: 'response', response };
+    } catch (error) {
+      if (!signal.aborted) throw error;
+      const { scope, budgetTokens } = request;
+      const profile = { verb: 'profile', scope, budgetTokens };
+      const { response } = await drive(coreOf(), opened, store, {}, profile, new AbortController().signal);
+      const { kind: _, ...prompt } = response;
+      return { kind: 'late', prompt };
+    }
+  }
+
+  /** Opened once for as long as the object lives, and again after a trap. */
+  async #open(store: DurableObjectStore, key: Uint8Array, create: boolean): Promise<Opened> {
+    const known = await this.#opened?.catch(() => undefined);
+    if (known && !known.life.over) return known;
+    const keys = new HostKey(key);
+    this.#opened = driveOpen(coreOf(), store, keys, !create, new AbortController().signal).finally(() => keys.clear());
+    try {
+      return await this.#opened;
+    } catch (error) {
+      this.#opened = undefined;
+      throw error;
+    }
+  }
+
+  /** The key first: should the rest fail, nothing can be read all the same. */
+  async #remove(store: DurableObjectStore): Promise<Ran> {
+    if (await isAbsent(store)) return { kind: 'absent' };
+    const opened = await this.#opened?.catch(() => undefined);
+    this.#opened = undefined;
+    if (opened && !opened.life.over) coreOf().guard(opened.life, () => opened.memory.free());
+    await store.replace([], ['key', 'spare']);
+    await this.ctx.storage.deleteAll();
+    return { kind: 'removed' };
+  }
+
+  #inTurn<T>(work: () => Promise<T>): Promise<T> {
+    const turn = this.#lastWrite.then(work);
+    this.#lastWrite = turn.catch(() => {});
+    return turn;
+  }
+}
+
+/** The same as the core takes it. */
+function requestOf(asked: Asked): CoreRequest {
+  const [[verb, fields] = ['', {}]] = Object.entries(asked);
+  return { ...fields, verb };
+}
+
+async function isAbsent(store: DurableObjectStore): Promise<boolean> {
+  return (await store.read(['key', 'head'])).every((value) => value === undefined);
+}
+
+async function vectors(encode: Encode, texts: string[], heads: string[]): Promise<Embedding[][]> {
+  const rows = await encode(texts, heads);
+  if (!rows) throw modelMissing('it is not loaded yet');
+  return rows;
+}
+
+/** Values of the service itself: one object for each, so that they do not wait for each other. */
+export class DirectoryObject extends DurableObject {
+  async value(): Promise<Value> {
+    const value = (await this.ctx.storage.get(['value'])).get('value');
+    return value instanceof Uint8Array ? value : undefined;
+  }
+
+  /** Whether the value was the expected one, and is `value` now. */
+  async swap(expected: Value, value: Uint8Array): Promise<boolean> {
+    return this.ctx.storage.transaction(async (values) => {
+      const now = (await values.get(['value'])).get('value');
+      const same = now instanceof Uint8Array ? expected?.length === now.length && expected.every((byte, at) => now[at] === byte) : !expected;
+      if (same) await values.put({ value });
+      return same;
+    });
+  }
+}
+
+let service: { config: string; bindings: serviceBindings.CoreService } | undefined;
+
+/** One service for this isolate. */
+function serviceOf(config: string): serviceBindings.CoreService {
+  if (service?.config !== config) {
+    serviceBindings.initSync({ module: serviceModule });
+    service = { config, bindings: new serviceBindings.CoreService(config) };
+  }
+  return service.bindings;
+}
+
+let loading: Promise<LoadedEmbedder> | undefined;
+let embedder: LoadedEmbedder | undefined;
+
+/** One embedder for this isolate; loaded by the first request that has use for it. */
+function embedderOf(env: Env): Promise<LoadedEmbedder> {
+  loading ??= LoadedEmbedder.load(
+    {
+      glue: async () => {
+        embedBindings.initSync({ module: embedModule });
+        return embedGlue(embedBindings);
+      },
+      model: async (intakes) => {
+        const body = await modelOf(env);
+        const intake = await intakes.open({});
+        try {
+          for (const reader = body.getReader(); ; ) {
+            const { value, done } = await reader.read();
+            if (done) return intake.finish();
+            intake.push(value);
+          }
+        } catch (error) {
+          intake.drop();
+          throw error;
+        }
+      },
+    },
+    () => {},
+    new AbortController().signal,
+  ).then((loaded) => (embedder = loaded), (error: unknown) => {
+    loading = undefined;
+    throw error;
+  });
+  return loading;
+}
+
+async function modelOf(env: Env): Promise<ReadableStream<Uint8Array>> {
+  if (env.MODEL) {
+    const found = await env.MODEL.get(MODEL);
+    if (found) return found.body;
+  }
+  const response = await env.ASSETS?.fetch(`https://assets.local/${MODEL}`);
+  if (!response?.ok || !response.body) throw modelMissing('neither MODEL nor ASSETS has it');
+  return response.body;
+}
+
+/** What the Worker does with a request; `export default worker`. */
+export const worker = {
+  async fetch(request: Request, env: Env, ctx: { waitUntil(work: Promise<unknown>): void }): Promise<Response> {
+    const { pathname, search } = new URL(request.url);
+    const body = await bodyOf(request);
+    const bindings = serviceOf(env.FOREMIND_CONFIG);
+    const call = bindings.begin({ method: request.method, target: pathname + search, headers: [...request.headers], body });
+    try {
+      let reply: unknown = { kind: 'begin' };
+      for (;;) {
+        const step = bindings.step(call, reply, Date.now(), crypto.getRandomValues(new Uint8Array(32))) as ServiceStep;
+        switch (step.kind) {
+          case 'run': {
+            const memory = env.MEMORIES.get(env.MEMORIES.idFromName(step.space));
+            reply = await memory.run(step.key, step.create, step.work, encoderFor(env, ctx, step.work));
+            break;
+          }
+          case 'get':
+            reply = await attempt('value-failed', async () => {
+              const value = await env.DIRECTORY.get(env.DIRECTORY.idFromName(step.name)).value();
+              return { kind: 'value', ...(value && { value }) };
+            });
+            break;
+          case 'swap':
+            reply = await attempt('swap-failed', async () => {
+              const directory = env.DIRECTORY.get(env.DIRECTORY.idFromName(step.name));
+              return { kind: 'swapped', swapped: await directory.swap(step.expected, step.value) };
+            });
+            break;
+          case 'done':
+            return new Response(step.body.length > 0 ? new Uint8Array(step.body) : null, { status: step.status, headers: step.headers });
+        }
+      }
+    } finally {
+      bindings.drop(call);
+    }
+  },
+};
+
+/** A write waits for the model; a prompt does not, and goes by words meanwhile. */
+function encoderFor(env: Env, ctx: { waitUntil(work: Promise<unknown>): void }, work: Work): Encode | undefined {
+  if (work.kind !== 'ask' || (!env.ASSETS && !env.MODEL)) return undefined;
+  const waits = WRITERS.has(requestOf(work.request).verb);
+  return async (texts, heads) => {
+    const loaded = embedder ?? (waits ? await embedderOf(env) : (ctx.waitUntil(embedderOf(env).catch(() => {})), undefined));
+    return loaded?.encode?.(texts, heads);
+  };
+}
+
+async function attempt(failed: string, work: () => Promise<unknown>): Promise<unknown> {
+  try {
+    return await work();
+  } catch (error) {
+    const known = error instanceof ForemindError ? error : new ForemindError('storage-failed', 'the directory could not be reached');
+    return { kind: failed, error: toPlain(known) };
+  }
+}
+
+/** The body up to one byte more than it may have: the service says what is wrong then. */
+async function bodyOf(request: Request): Promise<Uint8Array> {
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  const reader = request.body?.getReader();
+  while (reader && length <= BODY_BYTES) {
+    const { value, done } = await reader.read();
+    if (done) break;
+    parts.push(value.subarray(0, BODY_BYTES + 1 - length));
+    length += parts.at(-1)?.length ?? 0;
+  }
+  if (length > BODY_BYTES) await reader?.cancel();
+  const body = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    body.set(part, at);
+    at += part.length;
+  }
+  return body;
+}
