@@ -3,11 +3,11 @@ import type { CoreRequest, CoreResponse } from './core.js';
 import type { Backend, MemoryEvent } from './session.js';
 import type {
   BudgetOptions, CallOptions, Chain, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
-  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RememberOptions,
+  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions, RememberOptions,
   Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified,
 } from './types.js';
 import {
-  booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, scopeOf, signalOf, targetOf,
+  asOfOf, booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, scopeOf, signalOf, targetOf,
   textOf, type Fields,
 } from './validate.js';
 
@@ -139,20 +139,26 @@ export class OpenMemory {
   }
 
   /** What the model should know before it answers `query`: the profile, and what is relevant. */
-  async recall(scope: Scope, query: string, options?: BudgetOptions): Promise<Prompt> {
-    const { budgetTokens, signal } = optionsOf(options, 'options');
+  async recall(scope: Scope, query: string, options?: RecallOptions): Promise<Prompt> {
+    const { budgetTokens, asOf, signal } = optionsOf(options, 'options');
     return this.#call<Prompt>(signal, () => ({
       verb: 'recall',
       scope: scopeOf(scope),
       query: textOf(query, 'query'),
       ...budgetOf(budgetTokens),
+      ...asOfOf(asOf),
     }));
   }
 
   /** The visible profile alone. Byte-stable until a write or `stableUntilMs`. */
-  async profile(scope: Scope, options?: BudgetOptions): Promise<Prompt> {
-    const { budgetTokens, signal } = optionsOf(options, 'options');
-    return this.#call<Prompt>(signal, () => ({ verb: 'profile', scope: scopeOf(scope), ...budgetOf(budgetTokens) }));
+  async profile(scope: Scope, options?: RecallOptions): Promise<Prompt> {
+    const { budgetTokens, asOf, signal } = optionsOf(options, 'options');
+    return this.#call<Prompt>(signal, () => ({
+      verb: 'profile',
+      scope: scopeOf(scope),
+      ...budgetOf(budgetTokens),
+      ...asOfOf(asOf),
+    }));
   }
 
   /** One record. `unknown-id` when the scope sees none of that id. */

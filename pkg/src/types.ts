@@ -86,7 +86,8 @@ export interface Provenance {
 
 export interface Supersedes {
   id: string;
-  kind: 'changed' | 'corrected' | 'merged';
+  /** `excepted`: for a time only, and the earlier record stays current. `conflict`: both stay current. */
+  kind: 'changed' | 'corrected' | 'merged' | 'ended' | 'excepted' | 'conflict';
   why: string;
 }
 
@@ -152,6 +153,11 @@ export interface BudgetOptions extends CallOptions {
   budgetTokens?: number;
 }
 
+export interface RecallOptions extends BudgetOptions {
+  /** For this time of the past instead of now: what had been told and held then. Unix milliseconds, or a Date. */
+  asOf?: number | Date;
+}
+
 export interface ListOptions extends CallOptions {
   tier?: Tier;
   status?: Status;
@@ -208,8 +214,12 @@ export interface Prompt {
 export interface Noted {
   /** The record that holds it now. */
   record: MemoryRecord;
-  /** `merged`: the same words were known. `repeated`: the turn had been ingested before. */
-  outcome: 'added' | 'merged' | 'repeated';
+  /**
+   * `merged`: it says what a known record says. `repeated`: the turn had been ingested before. `superseded`, `corrected`,
+   * `ended`: it replaces, retracts or ends an earlier record. `planned`: it holds from a date to come. `conflict`: it may
+   * contradict another; both stay current. `record.supersedes` names the others and says why.
+   */
+  outcome: 'added' | 'merged' | 'repeated' | 'superseded' | 'corrected' | 'ended' | 'planned' | 'conflict';
 }
 
 export interface Remembered {

@@ -80,6 +80,14 @@ export function budgetOf(value: unknown): Fields {
   return value === undefined ? {} : { budgetTokens: wholeOf(value, BUDGET_TOKENS_MAX, 'budgetTokens') };
 }
 
+/** A time as whole milliseconds. */
+export function asOfOf(value: unknown): Fields {
+  if (value === undefined) return {};
+  const ms = value instanceof Date ? value.getTime() : value;
+  if (typeof ms !== 'number' || !Number.isSafeInteger(ms)) throw invalid('asOf must be a valid Date or whole Unix milliseconds');
+  return { asOfMs: ms };
+}
+
 export function limitOf(value: unknown): Fields {
   return value === undefined ? {} : { limit: wholeOf(value, LIMIT_MAX, 'limit') };
 }

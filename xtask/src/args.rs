@@ -12,7 +12,7 @@ usage: cargo xtask <command>
   imports [--json]                what each built module and component imports
   bench size|open|write [--json]  measure
   bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
-  eval routing|inmind|indirect [...]  measure on labelled rows: --rows F | --tasks F, --background F,
+  eval routing|inmind|indirect|supersession [...]  measure on labelled rows: --rows F | --tasks F, --background F,
                                   --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json";
 
 /// One parsed command line.

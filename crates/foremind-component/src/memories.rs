@@ -109,6 +109,7 @@ impl Open {
             scope: read_scope(scope)?,
             query,
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
+            as_of_ms: None,
         };
         match self.drive(request)? {
             Response::Recall(prompt) => Ok(shown(prompt)),
@@ -124,6 +125,7 @@ impl Open {
         let request = Request::Profile {
             scope: read_scope(scope)?,
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
+            as_of_ms: None,
         };
         match self.drive(request)? {
             Response::Profile(prompt) => Ok(shown(prompt)),

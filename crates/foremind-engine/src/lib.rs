@@ -18,6 +18,7 @@ mod request;
 mod response;
 mod state;
 mod statements;
+mod supersede;
 mod tokens;
 mod upkeep;
 mod write;

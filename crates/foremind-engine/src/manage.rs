@@ -10,6 +10,7 @@ use crate::engine::{Engine, invalid};
 use crate::op::{Answer, Plan};
 use crate::recall::status_at;
 use crate::response::Response;
+use crate::supersede::restored;
 use crate::write::{owner_route, placed};
 
 impl Engine {
@@ -92,11 +93,18 @@ impl Engine {
         if ids.is_empty() {
             return Ok(Plan::Done(Response::Forget { erased }));
         }
+        // A plan that is forgotten before its day replaces nothing any more; what was replaced already stays so.
+        let mut changes: Vec<Change> = ids
+            .iter()
+            .filter_map(|id| self.state.record(*id))
+            .flat_map(|record| restored(&self.state, record, now_ms))
+            .collect();
+        changes.extend(
+            ids.into_iter()
+                .map(|id| Change::Erase { id, at_ms: now_ms }),
+        );
         Ok(Plan::Commit {
-            changes: ids
-                .into_iter()
-                .map(|id| Change::Erase { id, at_ms: now_ms })
-                .collect(),
+            changes,
             answer: Answer::Forget { erased },
         })
     }

@@ -12,6 +12,7 @@ use foremind_types::{
 use crate::engine::Engine;
 use crate::protocol::EMBEDDING_HEAD;
 use crate::read::Filter;
+use crate::recall::Time;
 use crate::response::{Noted, Outcome};
 use crate::state::TurnKey;
 use crate::statements::Statement;
@@ -313,11 +314,19 @@ impl Op {
                 scope,
                 query,
                 budget_tokens,
-            } => return engine.recall(scope, query, *budget_tokens, vectors, now_ms),
+                as_of_ms,
+            } => {
+                let time = Time::new(now_ms, *as_of_ms);
+                return engine.recall(scope, query, *budget_tokens, vectors, time);
+            }
             Request::Profile {
                 scope,
                 budget_tokens,
-            } => Response::Profile(engine.profile(scope, *budget_tokens, now_ms)?),
+                as_of_ms,
+            } => {
+                let time = Time::new(now_ms, *as_of_ms);
+                Response::Profile(engine.profile(scope, *budget_tokens, time)?)
+            }
             Request::Get { scope, id } => Response::Get {
                 record: engine.one(scope, *id, now_ms)?,
             },

@@ -21,6 +21,8 @@ pub(crate) struct Candidate<'s> {
     pub(crate) record: &'s Record,
     /// When it was last told or confirmed, Unix milliseconds.
     pub(crate) last_heard_ms: i64,
+    /// Whether another current record may contradict it.
+    pub(crate) conflicting: bool,
 }
 
 /// The visible profile.
@@ -44,8 +46,13 @@ pub(crate) fn choose(
     let limit = u64::from(room_tokens).min(share);
     let mut visible = Visible::default();
     let mut circumstances_reported = 0;
-    for Candidate { record, .. } in rank(candidates) {
-        let line = render::line(record);
+    for Candidate {
+        record,
+        conflicting,
+        ..
+    } in rank(candidates)
+    {
+        let line = render::line(record, conflicting);
         // The line and its break.
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let lacks = if visible.shown.len() >= PROFILE_ITEMS {

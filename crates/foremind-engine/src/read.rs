@@ -9,7 +9,7 @@ use foremind_types::{Domain, Error, ErrorCode, Judgement, Record, RecordId, Scop
 use crate::engine::{Engine, invalid};
 use crate::manage::unknown_id;
 use crate::op::{Plan, VectorCache};
-use crate::recall::{self, Question, Sight, status_at};
+use crate::recall::{self, Question, Sight, Time, status_at};
 use crate::response::{Chain, Listing, PendingList, Prompt, Response, Stats};
 use crate::state::State;
 
@@ -34,7 +34,7 @@ impl Engine {
         query: &str,
         budget_tokens: u32,
         vectors: &VectorCache,
-        now_ms: i64,
+        time: Time,
     ) -> Result<Plan, Error> {
         check_budget(budget_tokens)?;
         let query = query.trim();
@@ -48,7 +48,7 @@ impl Engine {
         let sight = Sight {
             state: &self.state,
             scope,
-            now_ms,
+            time,
         };
         let has_vectors = sight.has_vectors();
         if has_vectors && let Some(texts) = vectors.missing(core::iter::once(query)) {
@@ -67,9 +67,9 @@ impl Engine {
         &self,
         scope: &Scope,
         budget_tokens: u32,
-        now_ms: i64,
+        time: Time,
     ) -> Result<Prompt, Error> {
-        profile(&self.state, scope, budget_tokens, now_ms)
+        profile(&self.state, scope, budget_tokens, time)
     }
 
     /// A record as it is at `now_ms`.
@@ -206,14 +206,10 @@ pub(crate) fn profile(
     state: &State,
     scope: &Scope,
     budget_tokens: u32,
-    now_ms: i64,
+    time: Time,
 ) -> Result<Prompt, Error> {
     check_budget(budget_tokens)?;
-    let sight = Sight {
-        state,
-        scope,
-        now_ms,
-    };
+    let sight = Sight { state, scope, time };
     let question = Question {
         query: None,
         vector: None,

@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use foremind_index::{dequantise, fuse};
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN};
 use foremind_types::order::set_of;
-use foremind_types::{Domain, Embedding, Record, RecordId, Scope, Status};
+use foremind_types::{
+    Domain, Embedding, Record, RecordId, Scope, Status, SupersedeKind, Supersedes,
+};
 
 use crate::profile::{self, Candidate};
 use crate::render;
@@ -16,7 +18,16 @@ use crate::tokens;
 /// Least share of the query's informative words that a record must have to be found by words.
 const WORDS_FLOOR: f32 = 0.25;
 /// Least cosine to be found by meaning: unrelated sentences lie around 0.1 with the shipped model.
-const MEANING_FLOOR: f32 = 0.3;
+const MEANING_FLOOR: f32 = 0.25;
+/// Least cosine where another record is above [`MEANING_FLOOR`]: the question has an answer here, and this may be the rest
+/// of it.
+const MEANING_FLOOR_BESIDE: f32 = 0.15;
+/// So far behind the nearest, in cosine, is nothing that answers the same question.
+const BESIDE_DISTANCE: f32 = 0.3;
+/// Most steps from a replaced record to what is current.
+const LINE_STEPS: usize = 1_024;
+/// Most records that are shown because a link joins them to one that was found.
+const LINKED_SHOWN: usize = 3;
 /// Most candidates of each ranking.
 const CANDIDATES: usize = 64;
 
@@ -34,12 +45,121 @@ pub(crate) struct Question<'q> {
 pub(crate) struct Sight<'s> {
     pub(crate) state: &'s State,
     pub(crate) scope: &'s Scope,
-    pub(crate) now_ms: i64,
+    pub(crate) time: Time,
+}
+
+/// When something is asked, and for when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Time {
+    now_ms: i64,
+    /// Only if it is past.
+    as_of_ms: Option<i64>,
+}
+
+impl Time {
+    /// A time to come is now: nobody knows more of it.
+    pub(crate) fn new(now_ms: i64, as_of_ms: Option<i64>) -> Self {
+        Self {
+            now_ms,
+            as_of_ms: as_of_ms.filter(|at_ms| *at_ms < now_ms),
+        }
+    }
+
+    fn status(self, record: &Record) -> Status {
+        match self.as_of_ms {
+            None => status_at(record, self.now_ms),
+            Some(at_ms) => status_as_of(record, at_ms),
+        }
+    }
+
+    /// Whether it had been told by then.
+    fn knows(self, record: &Record) -> bool {
+        self.as_of_ms
+            .is_none_or(|at_ms| record.times.told_ms <= at_ms)
+    }
 }
 
 impl<'s> Sight<'s> {
     pub(crate) fn sees(&self, record: &Record) -> bool {
-        self.scope.sees(&record.scope) && status_at(record, self.now_ms) == Status::Current
+        self.scope.sees(&record.scope)
+            && self.time.knows(record)
+            && self.time.status(record) == Status::Current
+    }
+
+    /// The visible records that may contradict `record`, by id.
+    fn conflicts(&self, record: &Record) -> impl Iterator<Item = &'s Record> {
+        self.linked(record, &[SupersedeKind::Conflict])
+    }
+
+    /// The visible records that a link of one of the kinds joins to `record`, by id.
+    fn linked(&self, record: &Record, kinds: &[SupersedeKind]) -> impl Iterator<Item = &'s Record> {
+        let conflict = |link: &&Supersedes| kinds.contains(&link.kind);
+        let earlier = record
+            .supersedes
+            .iter()
+            .filter(conflict)
+            .map(|link| link.id);
+        let later = self.state.replaced_by(record.id).filter(|id| {
+            self.state.record(*id).is_some_and(|later| {
+                later
+                    .supersedes
+                    .iter()
+                    .any(|link| link.id == record.id && kinds.contains(&link.kind))
+            })
+        });
+        let ids = set_of(earlier.chain(later));
+        ids.into_iter().filter_map(|id| self.record(id))
+    }
+
+    /// Whether it was replaced by something, so that what it says leads to that.
+    fn leads_on(&self, record: &Record) -> bool {
+        self.scope.sees(&record.scope)
+            && self.time.knows(record)
+            && matches!(
+                self.time.status(record),
+                Status::Superseded | Status::Retracted
+            )
+    }
+
+    /// The visible records that took the place of `id`, by id.
+    fn successors(&self, id: RecordId) -> BTreeSet<RecordId> {
+        let mut found = BTreeSet::new();
+        let mut seen = BTreeSet::from([id]);
+        let mut ahead = vec![id];
+        while let Some(id) = ahead.pop() {
+            for next in self.state.replaced_by(id) {
+                if seen.len() >= LINE_STEPS || !seen.insert(next) {
+                    continue;
+                }
+                let Some(record) = self.state.record(next) else {
+                    continue;
+                };
+                if self.sees(record) {
+                    found.insert(next);
+                } else if self.leads_on(record) {
+                    ahead.push(next);
+                }
+            }
+        }
+        found
+    }
+
+    /// Puts in the place of what was replaced what replaced it; each stands once, at its best place.
+    fn current(
+        &self,
+        ids: impl Iterator<Item = RecordId>,
+        shown: &BTreeSet<RecordId>,
+    ) -> Vec<RecordId> {
+        let mut current: Vec<RecordId> = Vec::new();
+        let mut listed: BTreeSet<RecordId> = shown.clone();
+        for id in ids {
+            let places = match self.record(id) {
+                Some(_) => BTreeSet::from([id]),
+                None => self.successors(id),
+            };
+            current.extend(places.into_iter().filter(|id| listed.insert(*id)));
+        }
+        current
     }
 
     fn record(&self, id: RecordId) -> Option<&'s Record> {
@@ -66,7 +186,23 @@ pub(crate) fn ends_ms(record: &Record) -> Option<i64> {
 pub(crate) fn status_at(record: &Record, now_ms: i64) -> Status {
     let over = ends_ms(record).is_some_and(|ends| ends <= now_ms);
     match record.status {
+        // What ends on a day that was set for it is replaced then; its own time runs out otherwise.
+        Status::Current if record.times.valid_to_ms.is_some_and(|to| to <= now_ms) => {
+            Status::Superseded
+        }
         Status::Current if over => Status::Expired,
+        status => status,
+    }
+}
+
+/// The status at a time of the past: what was replaced later was current then; what was never true was not.
+fn status_as_of(record: &Record, at_ms: i64) -> Status {
+    let over = ends_ms(record).is_some_and(|ends| ends <= at_ms);
+    match record.status {
+        Status::Superseded if record.times.valid_to_ms.is_some_and(|to| to > at_ms) && !over => {
+            Status::Current
+        }
+        Status::Current => status_at(record, at_ms),
         status => status,
     }
 }
@@ -88,6 +224,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         .map(|record| Candidate {
             record,
             last_heard_ms: sight.state.last_heard_ms(record),
+            conflicting: sight.conflicts(record).next().is_some(),
         })
         .collect();
     let stable_until_ms = candidates.iter().filter_map(|c| ends_ms(c.record)).min();
@@ -100,7 +237,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
     let shown = set_of(visible.shown.iter().map(|shown| shown.record.id));
     let found = find(sight, question, &shown);
     let room = left.saturating_sub(heading(render::CONTEXT));
-    let (context, unshown) = fit(found.records, &question.domains, room);
+    let (context, unshown) = fit(sight, found.records, &question.domains, room);
     let retrieved = set_of(context.iter().map(|shown| shown.record.id));
     let mut dropped = visible.dropped;
     dropped.retain(|dropped| !retrieved.contains(&dropped.id));
@@ -148,7 +285,13 @@ struct Found<'s> {
 
 /// What words and meaning bring back, those left out that are `shown` already.
 fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordId>) -> Found<'s> {
-    let accepts = |id: RecordId| !shown.contains(&id) && sight.record(id).is_some();
+    let accepts = |id: RecordId| {
+        !shown.contains(&id)
+            && sight
+                .state
+                .record(id)
+                .is_some_and(|record| sight.sees(record) || sight.leads_on(record))
+    };
     let groups = sight.state.groups(|told| sight.scope.sees(told));
     let words: Vec<RecordId> = question
         .query
@@ -162,10 +305,11 @@ fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordI
         .filter(|hit| hit.coverage >= WORDS_FLOOR)
         .map(|hit| hit.id)
         .collect();
+    let words = sight.current(words.into_iter(), shown);
     let vector = question
         .vector
         .and_then(|vector| Some((vector, dequantise(vector).ok()?)));
-    let meaning: Vec<RecordId> = vector.as_ref().map_or(Vec::new(), |(vector, wide)| {
+    let meaning: Vec<(RecordId, f32)> = vector.as_ref().map_or(Vec::new(), |(vector, wide)| {
         sight
             .state
             .vectors()
@@ -173,17 +317,38 @@ fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordI
                 &vector.model_id,
                 &vector.head_id,
                 wide,
-                MEANING_FLOOR,
+                MEANING_FLOOR_BESIDE,
                 accepts,
                 CANDIDATES,
             )
             .into_iter()
-            .map(|hit| hit.id)
+            .map(|hit| (hit.id, hit.score))
             .collect()
     });
-    let records = fuse(&[&words, &meaning])
+    let answered = meaning
+        .first()
+        .is_some_and(|(_, score)| *score >= MEANING_FLOOR);
+    let nearest = if answered {
+        meaning.first().map_or(0.0, |(_, score)| *score)
+    } else {
+        0.0
+    };
+    // Far behind the nearest is noise.
+    let floor = (nearest - BESIDE_DISTANCE).max(MEANING_FLOOR_BESIDE);
+    let meaning: Vec<RecordId> = meaning
         .into_iter()
-        .filter_map(|(id, _)| {
+        .filter(|(_, score)| answered && *score >= floor)
+        .map(|(id, _)| id)
+        .collect();
+    let meaning = sight.current(meaning.into_iter(), shown);
+    let mut fused: Vec<RecordId> = fuse(&[&words, &meaning])
+        .into_iter()
+        .map(|(id, _)| id)
+        .collect();
+    with_linked(sight, &mut fused, shown);
+    let records = fused
+        .into_iter()
+        .filter_map(|id| {
             let by = [("words", &words), ("meaning", &meaning)];
             let why = by
                 .into_iter()
@@ -199,8 +364,29 @@ fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordI
     }
 }
 
+/// Puts behind each record those that may contradict it or belong to it: they are shown together.
+fn with_linked(sight: &Sight<'_>, ids: &mut Vec<RecordId>, shown: &BTreeSet<RecordId>) {
+    let mut listed: BTreeSet<RecordId> = shown.clone();
+    let mut together = Vec::with_capacity(ids.len());
+    for id in ids.drain(..) {
+        if !listed.insert(id) {
+            continue;
+        }
+        together.push(id);
+        let Some(record) = sight.record(id) else {
+            continue;
+        };
+        let others = sight
+            .linked(record, &[SupersedeKind::Conflict, SupersedeKind::Beside])
+            .map(|other| other.id);
+        together.extend(others.take(LINKED_SHOWN).filter(|id| listed.insert(*id)));
+    }
+    *ids = together;
+}
+
 /// Takes what finds room, best first.
 fn fit(
+    sight: &Sight<'_>,
     found: Vec<(&Record, Vec<&'static str>)>,
     named: &[Domain],
     room_tokens: u32,
@@ -213,7 +399,7 @@ fn fit(
         let domain = record.route.domain;
         // "General" is the lack of a domain.
         let counted = domain != Domain::General && !named.contains(&domain);
-        let line = render::line(record);
+        let line = render::line(record, sight.conflicts(record).next().is_some());
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let places = of_domain.entry(domain).or_default();
         let lacks = if context.len() >= CONTEXT_ITEMS {

@@ -14,15 +14,30 @@ pub(crate) const CONTEXT: &str = "Context:";
 /// Last line.
 pub(crate) const CLOSE: &str = "</memory>";
 
-/// The line of a record, without the line break: domain, quoted text, who told it and on which day.
-pub(crate) fn line(record: &Record) -> String {
-    format!(
-        "- {}: \"{}\" ({}, {})",
+/// The line of a record, without the line break: domain, quoted text, who told it and on which day; then from and until
+/// which day it holds, where that is known, and whether another record may contradict it.
+pub(crate) fn line(record: &Record, conflicting: bool) -> String {
+    let times = &record.times;
+    let day = |at_ms: i64| day(at_ms, times.utc_offset_min);
+    let mut line = format!(
+        "- {}: \"{}\" ({}, {}",
         record.route.domain.as_str(),
         escape(&record.text),
         record.provenance.role.as_str(),
-        day(record.times.told_ms, record.times.utc_offset_min),
-    )
+        day(times.told_ms),
+    );
+    if let Some(from_ms) = times
+        .valid_from_ms
+        .filter(|from_ms| *from_ms > times.told_ms)
+    {
+        line += &format!(", from {}", day(from_ms));
+    }
+    if let Some(to_ms) = times.valid_to_ms {
+        // The day that it holds last.
+        line += &format!(", until {}", day(to_ms.saturating_sub(1)));
+    }
+    line += if conflicting { "; conflicting)" } else { ")" };
+    line
 }
 
 /// The whole prompt; empty when both sections are. The last line has no line break.

@@ -60,6 +60,9 @@ pub enum Request {
         /// Hard limit of the whole prompt.
         #[serde(default = "default_budget")]
         budget_tokens: u32,
+        /// For this time of the past instead of now, Unix milliseconds: what had been told and held then.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_of_ms: Option<i64>,
     },
     /// The visible profile alone.
     Profile {
@@ -68,6 +71,9 @@ pub enum Request {
         /// Hard limit of the whole prompt.
         #[serde(default = "default_budget")]
         budget_tokens: u32,
+        /// See [`Request::Recall`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_of_ms: Option<i64>,
     },
     /// One record.
     Get {

@@ -87,7 +87,7 @@ pub struct Noted {
 }
 
 /// How a statement came into its record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {
     /// As a new record.
@@ -96,6 +96,16 @@ pub enum Outcome {
     Merged,
     /// The turn had been ingested before.
     Repeated,
+    /// As a new record that may contradict another; both stay current.
+    Conflict,
+    /// As a new record that holds from a date to come.
+    Planned,
+    /// As a new record that ends an earlier one.
+    Ended,
+    /// As a new record in the place of an earlier one.
+    Superseded,
+    /// As a new record that retracts an earlier one.
+    Corrected,
 }
 
 /// Why a turn was not looked at.

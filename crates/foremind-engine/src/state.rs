@@ -141,7 +141,7 @@ impl State {
         }
         let after = slot.record().map(Derived::of);
         let wants_vector =
-            slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.searchable);
+            slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.current);
         if slot.erased_ms.is_some() {
             self.vectors.remove(id);
         }
@@ -308,6 +308,7 @@ struct Derived {
     identity: Identity,
     supersedes: Vec<RecordId>,
     searchable: bool,
+    current: bool,
 }
 
 impl Derived {
@@ -316,12 +317,21 @@ impl Derived {
             identity: identity(&record.scope, record.provenance.role, &record.text),
             supersedes: record.supersedes.iter().map(|s| s.id).collect(),
             searchable: is_searchable(record),
+            current: is_current(record),
         }
     }
 }
 
 /// Time is not asked here: what has expired by itself stays indexed and is left out by each search.
+/// What was replaced stays as well: its words lead to what is current, and a question of the past is answered by it.
 fn is_searchable(record: &Record) -> bool {
+    matches!(
+        record.status,
+        Status::Current | Status::Superseded | Status::Retracted
+    )
+}
+
+fn is_current(record: &Record) -> bool {
     record.status == Status::Current
 }
 
@@ -533,7 +543,7 @@ impl Slot {
     /// Its record if that stands in the profile, some day or now, and when it was last heard of.
     fn in_profile(&self) -> Option<(&Record, i64)> {
         let record = self.record()?;
-        let may_show = crate::profile::is_candidate(record) && is_searchable(record);
+        let may_show = crate::profile::is_candidate(record) && is_current(record);
         may_show.then(|| (record, self.heard_ms(record)))
     }
 

@@ -9,7 +9,7 @@ use foremind_types::{Change, Entry, Error, ErrorCode, Record, RecordId, Revision
 use crate::engine::Engine;
 use crate::identity::identity;
 use crate::read;
-use crate::recall::status_at;
+use crate::recall::{Time, status_at};
 use crate::response::Prompt;
 use crate::state::State;
 
@@ -34,7 +34,7 @@ impl ProfileView {
     /// # Errors
     /// `invalid-argument` for a budget out of range.
     pub fn prompt(&self, scope: &Scope, budget_tokens: u32, now_ms: i64) -> Result<Prompt, Error> {
-        read::profile(&self.state, scope, budget_tokens, now_ms)
+        read::profile(&self.state, scope, budget_tokens, Time::new(now_ms, None))
     }
 }
 

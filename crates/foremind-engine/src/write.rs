@@ -214,7 +214,21 @@ impl Engine {
             return Ok(Note::Encode(texts));
         }
 
-        let mut changes: Vec<Change> = Vec::new();
+        let mut resolved = self.resolve(&mut adding, vectors, at);
+        adding.retain(|record| !resolved.same.contains_key(&record.id));
+        for (id, outcome) in &mut outcomes {
+            if let Some(known) = resolved.same.get(id) {
+                *tellings.entry(*known).or_default() += 1;
+                (*id, *outcome) = (*known, Outcome::Merged);
+            } else if let Some(more) = resolved
+                .outcomes
+                .get(id)
+                .filter(|_| *outcome == Outcome::Added)
+            {
+                *outcome = *more;
+            }
+        }
+        let mut changes: Vec<Change> = core::mem::take(&mut resolved.changes);
         for record in adding {
             let embedding = vectors.of(&record.text).cloned();
             let id = record.id;
@@ -307,6 +321,7 @@ impl Engine {
             subject: record.subject,
             attribute: record.attribute.clone(),
             value: record.value.clone(),
+            valid_from_ms: record.times.valid_from_ms,
         };
         if !self.router.asks_encoder(&record.text, &lexical) {
             return None;
@@ -352,7 +367,7 @@ fn new_record(told: &Told<'_>, position: u16, statement: &Statement, at: &Ambien
         times: Times {
             told_ms: at.now_ms,
             utc_offset_min: at.utc_offset_min,
-            valid_from_ms: None,
+            valid_from_ms: routing.valid_from_ms,
             valid_to_ms: None,
         },
         status: Status::Current,

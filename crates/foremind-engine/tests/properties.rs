@@ -346,11 +346,13 @@ fn view(engine: Engine) -> Vec<Response> {
                 scope: asker.clone(),
                 query: "macaron nut Lisbon 花生 dog".to_owned(),
                 budget_tokens: 900,
+                as_of_ms: None,
             },
             Request::Recall {
                 scope: asker.clone(),
                 query: "visa cake 12".to_owned(),
                 budget_tokens: 300,
+                as_of_ms: None,
             },
         ];
         for verb in ["list", "stats", "pending"] {

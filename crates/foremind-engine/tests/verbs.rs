@@ -272,8 +272,8 @@ fn forgetting_never_brings_back_what_was_replaced() {
     let mut memory = Memory::new();
     let ada = scope("ada");
     let lisbon = memory.remember(&ada, "My home city is Lisbon");
-    let mut porto = memory.remember(&ada, "My home city is Porto");
-    // As supersession will write it.
+    // As another writer may bring it, beside what supersession makes of it here.
+    let mut porto = lisbon.clone();
     porto.id = RecordId::new(memory.now_ms, [9; 10]);
     porto.text = "My home city is Porto now".to_owned();
     porto.supersedes = vec![Supersedes {

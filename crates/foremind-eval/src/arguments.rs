@@ -13,6 +13,8 @@ pub(crate) enum Suite {
     InMind,
     /// Our own tasks of the same kind.
     Indirect,
+    /// Scenarios in which facts change.
+    Supersession,
 }
 
 /// One parsed command line.
@@ -35,6 +37,8 @@ pub(crate) struct Arguments {
     pub(crate) adapter: Option<PathBuf>,
     /// Words alone, whatever heads are named.
     pub(crate) lexical: bool,
+    /// Of the scenarios only those of this part.
+    pub(crate) part: Option<String>,
     pub(crate) explain: bool,
     pub(crate) json: bool,
 }
@@ -50,14 +54,15 @@ impl Arguments {
             Some("routing") => Suite::Routing,
             Some("inmind") => Suite::InMind,
             Some("indirect") => Suite::Indirect,
+            Some("supersession") => Suite::Supersession,
             Some(unknown) => {
                 return Err(Problem::Usage(format!(
-                    "unknown suite `{unknown}`; there are routing, inmind, indirect"
+                    "unknown suite `{unknown}`; there are routing, inmind, indirect, supersession"
                 )));
             }
             None => {
                 return Err(Problem::Usage(
-                    "name a suite: routing, inmind, indirect".to_owned(),
+                    "name a suite: routing, inmind, indirect, supersession".to_owned(),
                 ));
             }
         };
@@ -74,15 +79,17 @@ impl Arguments {
             model: None,
             adapter: None,
             lexical: false,
+            part: None,
             explain: false,
             json: false,
         };
         let wanted = match suite {
             Suite::InMind => "--tasks",
-            Suite::Routing | Suite::Indirect => "--rows",
+            Suite::Routing | Suite::Indirect | Suite::Supersession => "--rows",
         };
         while let Some(flag) = arguments.next() {
-            let traced = suite != Suite::Routing;
+            let traced = matches!(suite, Suite::InMind | Suite::Indirect);
+            let changing = suite == Suite::Supersession;
             let mut value = || {
                 arguments
                     .next()
@@ -110,7 +117,8 @@ impl Arguments {
                         }
                     }
                 }
-                "--budget-tokens" if traced => {
+                "--part" if changing => parsed.part = Some(value()?),
+                "--budget-tokens" if traced || changing => {
                     let number = value()?;
                     parsed.budget_tokens =
                         number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
@@ -121,7 +129,7 @@ impl Arguments {
             }
         }
         parsed.rows = rows.ok_or_else(|| Problem::Usage(format!("{wanted} FILE is missing")))?;
-        if suite != Suite::Routing && parsed.background.is_none() {
+        if matches!(suite, Suite::InMind | Suite::Indirect) && parsed.background.is_none() {
             return Err(Problem::Usage("--background FILE is missing".to_owned()));
         }
         Ok(parsed)
@@ -151,6 +159,10 @@ mod tests {
         assert!(inmind.pool && inmind.no_join && inmind.budget_tokens == 300);
         assert_eq!(inmind.background_labels, Some("l".into()));
         assert!(parsed("indirect --rows r --background b").is_ok());
+        let changing =
+            parsed("supersession --rows r --model m --adapter a --part test --json").unwrap();
+        assert_eq!(changing.model, Some("m".into()));
+        assert_eq!(changing.part.as_deref(), Some("test"));
     }
 
     #[test]

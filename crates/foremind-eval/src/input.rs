@@ -99,6 +99,11 @@ impl Row {
             .collect()
     }
 
+    /// A list of anything; absent is empty.
+    pub(crate) fn values(&self, name: &str) -> &[Value] {
+        self.value[name].as_array().map_or(&[], Vec::as_slice)
+    }
+
     /// A text or a number as text: ids are either.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! The benchmark runner: `foremind-eval routing|inmind|indirect`, started by `cargo xtask eval`.
+//! The benchmark runner: `foremind-eval routing|inmind|indirect|supersession`, started by `cargo xtask eval`.
 //!
 //! Progress and `--explain` listings go to standard error; the figures go to standard output, with `--json` as one JSON
 //! object on the last line. Exit code 2: a file is missing, a row is bad (its line is named) or the command line is wrong.
@@ -13,6 +13,7 @@ mod memory;
 mod rates;
 mod routing;
 mod stages;
+mod supersession;
 mod tasks;
 mod trace;
 
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<Value, Problem> {
     match arguments.suite {
         Suite::Routing => routing::measure(arguments),
+        Suite::Supersession => supersession::measure(arguments),
         Suite::InMind | Suite::Indirect => trace::measure(arguments),
     }
 }

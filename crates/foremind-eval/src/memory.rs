@@ -1,8 +1,10 @@
 //! One memory with its driver: no store, a clock of its own.
 
-use foremind_engine::{Engine, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus};
+use foremind_engine::{
+    Engine, ForgetTarget, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus,
+};
 use foremind_types::{
-    Ambient, Change, Entry, Error, ErrorCode, Name, Record, Role, Scope, WriterId,
+    Ambient, Change, Entry, Error, ErrorCode, Name, Record, RecordId, Role, Scope, WriterId,
 };
 
 use crate::input::Problem;
@@ -80,16 +82,56 @@ impl<'s> Memory<'s> {
         }
     }
 
+    /// Forgets a record for good.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn forget(&mut self, id: RecordId) -> Result<(), Error> {
+        let (scope, target) = (self.scope.clone(), ForgetTarget::Id(id));
+        match self.run(Request::Forget { scope, target })? {
+            Response::Forget { .. } => Ok(()),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// A record as it is now; `None` once it is forgotten.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn get(&mut self, id: RecordId) -> Result<Option<Record>, Error> {
+        let scope = self.scope.clone();
+        match self.run(Request::Get { scope, id }) {
+            Ok(Response::Get { record }) => Ok(Some(record)),
+            Err(error) if error.code == ErrorCode::UnknownId => Ok(None),
+            Err(error) => Err(error),
+            Ok(_) => Err(mismatch()),
+        }
+    }
+
     /// The prompt for a query.
     ///
     /// # Errors
     /// Those of the engine.
     pub(crate) fn recall(&mut self, query: &str, budget_tokens: u32) -> Result<Prompt, Error> {
+        self.recall_as_of(query, budget_tokens, None)
+    }
+
+    /// The prompt for a query as it would have been at a time of the past.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn recall_as_of(
+        &mut self,
+        query: &str,
+        budget_tokens: u32,
+        as_of_ms: Option<i64>,
+    ) -> Result<Prompt, Error> {
         let (scope, query) = (self.scope.clone(), query.to_owned());
         match self.run(Request::Recall {
             scope,
             query,
             budget_tokens,
+            as_of_ms,
         })? {
             Response::Recall(prompt) => Ok(prompt),
             _ => Err(mismatch()),
@@ -105,6 +147,7 @@ impl<'s> Memory<'s> {
         match self.run(Request::Profile {
             scope,
             budget_tokens,
+            as_of_ms: None,
         })? {
             Response::Profile(prompt) => Ok(prompt),
             _ => Err(mismatch()),

@@ -44,7 +44,7 @@ pub(crate) enum Holds {
 pub(crate) fn tasks(suite: Suite, path: &Path) -> Result<Vec<Task>, Problem> {
     let (id, fact, query) = match suite {
         Suite::InMind => ("task_id", "user_message", "query"),
-        Suite::Routing | Suite::Indirect => ("id", "fact", "indirect_query"),
+        Suite::Routing | Suite::Indirect | Suite::Supersession => ("id", "fact", "indirect_query"),
     };
     input::rows(path)?
         .iter()

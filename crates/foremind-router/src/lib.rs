@@ -11,6 +11,7 @@
 //! outputs of a trained head, made by the embedder or by [`NgramHead`], and what `semantic` concludes from them.
 
 mod attributes;
+mod changes;
 mod consequences;
 mod language;
 mod lexicon;
@@ -30,6 +31,7 @@ use foremind_guard::Guarded;
 use foremind_types::order::sort_by_key;
 use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
 
+pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
 
 /// The head on the encoder that this router is calibrated for.
@@ -38,6 +40,7 @@ pub const ROUTE_HEAD: &str = "route/1";
 pub use semantic::{FEATURES, HeadError};
 
 use attributes::Attributes;
+use changes::Changes;
 use consequences::Consequences;
 use language::FunctionWords;
 use lexicon::{Class, FILES, Lexicon};
@@ -58,6 +61,7 @@ struct Tables {
     lexicon: Lexicon,
     consequences: Consequences,
     attributes: Attributes,
+    changes: Changes,
     heads: Heads,
     function_words: FunctionWords,
 }
@@ -86,6 +90,8 @@ pub struct Routing {
     pub attribute: Option<String>,
     /// The value of the attribute, as it stands in the statement.
     pub value: Option<String>,
+    /// From when it holds, when that is to come: "from 15 March". Unix milliseconds.
+    pub valid_from_ms: Option<i64>,
 }
 
 /// What a whole turn says about each statement in it: told once, asked for each statement.
@@ -110,6 +116,7 @@ impl Router {
         let (lexicon, _) = Lexicon::read(FILES);
         let (consequences, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
         let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
+        let (changes, _) = Changes::read();
         let (heads, _) = Heads::read(semantic::FILE.0, semantic::FILE.1);
         let (function_words, _) = FunctionWords::read(language::FILE.0, language::FILE.1);
         Self {
@@ -117,6 +124,7 @@ impl Router {
                 lexicon,
                 consequences,
                 attributes,
+                changes,
                 heads,
                 function_words,
             }),
@@ -230,6 +238,37 @@ impl Router {
             ..
         } = &*self.tables;
         semantic::judge(lexical, head, features, at, heads, consequences)
+    }
+
+    /// Reads what a statement says, for comparison with others.
+    #[must_use]
+    pub fn facts(&self, text: &str) -> Facts {
+        Facts::of(text, &self.tables.changes)
+    }
+
+    /// How `later` relates to `earlier`. `closeness` is the cosine of the two statements in thousandths, where both have a
+    /// vector; it never decides alone. Pure.
+    #[must_use]
+    pub fn compare(&self, earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Compared {
+        self.tables.changes.compare(earlier, later, closeness)
+    }
+
+    /// Whether a statement says that something is over, or was never so.
+    #[must_use]
+    pub fn contradicts(&self, facts: &Facts) -> bool {
+        facts.contradicts()
+    }
+
+    /// What the weights of `data/replaces.tsv` are fitted to, in thousandths; named by [`FEATURE_NAMES`]. `closeness` is the
+    /// cosine of the two statements in thousandths, where both have a vector.
+    #[must_use]
+    pub fn pair_features(
+        &self,
+        earlier: &Facts,
+        later: &Facts,
+        closeness: Option<i32>,
+    ) -> Vec<i32> {
+        self.tables.changes.features(earlier, later, closeness)
     }
 
     /// Domains that a query asks about, strongest first; empty when no word tells.

@@ -22,6 +22,112 @@ const MONTHS: &[&str] = &[
     "november",
     "december",
 ];
+/// Numbers of German, French, Spanish, Portuguese and Italian.
+const FOREIGN_NUMBERS: &[(&str, i64)] = &[
+    ("ein", 1),
+    ("eine", 1),
+    ("einen", 1),
+    ("un", 1),
+    ("une", 1),
+    ("una", 1),
+    ("um", 1),
+    ("uma", 1),
+    ("uno", 1),
+    ("zwei", 2),
+    ("deux", 2),
+    ("dos", 2),
+    ("dois", 2),
+    ("duas", 2),
+    ("due", 2),
+    ("drei", 3),
+    ("trois", 3),
+    ("tres", 3),
+    ("tre", 3),
+    ("vier", 4),
+    ("quatre", 4),
+    ("cuatro", 4),
+    ("quatro", 4),
+    ("quattro", 4),
+    ("funf", 5),
+    ("cinq", 5),
+    ("cinco", 5),
+    ("cinque", 5),
+    ("sechs", 6),
+    ("six", 6),
+    ("seis", 6),
+    ("sei", 6),
+    ("sieben", 7),
+    ("sept", 7),
+    ("siete", 7),
+    ("sete", 7),
+    ("sette", 7),
+    ("acht", 8),
+    ("huit", 8),
+    ("ocho", 8),
+    ("oito", 8),
+    ("otto", 8),
+    ("neun", 9),
+    ("neuf", 9),
+    ("nueve", 9),
+    ("nove", 9),
+    ("zehn", 10),
+    ("dix", 10),
+    ("diez", 10),
+    ("dez", 10),
+    ("dieci", 10),
+];
+/// Months of German, French, Spanish, Portuguese and Italian that are no English word.
+const FOREIGN_MONTHS: &[(&str, u32)] = &[
+    ("januar", 1),
+    ("janvier", 1),
+    ("enero", 1),
+    ("janeiro", 1),
+    ("gennaio", 1),
+    ("februar", 2),
+    ("fevrier", 2),
+    ("febrero", 2),
+    ("fevereiro", 2),
+    ("febbraio", 2),
+    ("marz", 3),
+    ("mars", 3),
+    ("marzo", 3),
+    ("marco", 3),
+    ("avril", 4),
+    ("abril", 4),
+    ("aprile", 4),
+    ("mayo", 5),
+    ("maio", 5),
+    ("maggio", 5),
+    ("juni", 6),
+    ("juin", 6),
+    ("junio", 6),
+    ("junho", 6),
+    ("giugno", 6),
+    ("juli", 7),
+    ("juillet", 7),
+    ("julio", 7),
+    ("julho", 7),
+    ("luglio", 7),
+    ("aout", 8),
+    ("agosto", 8),
+    ("septembre", 9),
+    ("septiembre", 9),
+    ("setembro", 9),
+    ("settembre", 9),
+    ("oktober", 10),
+    ("octobre", 10),
+    ("octubre", 10),
+    ("outubro", 10),
+    ("ottobre", 10),
+    ("novembre", 11),
+    ("noviembre", 11),
+    ("novembro", 11),
+    ("dezember", 12),
+    ("decembre", 12),
+    ("diciembre", 12),
+    ("dezembro", 12),
+    ("dicembre", 12),
+];
 const WEEKDAYS: &[&str] = &[
     "monday",
     "tuesday",
@@ -52,7 +158,14 @@ pub(crate) fn stated_end(words: &Words, at: &Ambient) -> Option<Ttl> {
             "in" => clock.span(words, from + 1, false),
             "more" if from > 0 => clock.more(words, from),
             "another" => clock.duration(words, from + 1),
-            "on" | "this" => clock.coming_day(words, from + 1),
+            "on" | "this" => clock
+                .coming_day(words, from + 1)
+                .filter(|_| !repeats(words, from) && !begins(words, from))
+                .filter(|_| word != "on" || !happened(words, from)),
+            "durante" | "per" | "pendant" | "pour" | "fur" | "por" => {
+                clock.foreign_duration(words, from + 1)
+            }
+            "lang" | "largo" if from >= 2 => clock.foreign_duration(words, from - 2),
             "next" => clock.next(words, from + 1),
             "due" => clock
                 .date(words, from + 1)
@@ -64,7 +177,7 @@ pub(crate) fn stated_end(words: &Words, at: &Ambient) -> Option<Ttl> {
         }
     }
     let now = (0..words.len()).any(|from| {
-        matches!(words.folded(from), "tonight" | "today")
+        (matches!(words.folded(from), "tonight" | "today") && !begins(words, from))
             || matches!(
                 words.phrase(from, from + 2),
                 "right now" | "this morning" | "this afternoon" | "this evening" | "just now"
@@ -72,6 +185,91 @@ pub(crate) fn stated_end(words: &Words, at: &Ambient) -> Option<Ttl> {
             || words.phrase(from, from + 3) == "at the wheel"
     });
     now.then(|| clock.session())
+}
+
+/// "from today", "as of this month": then it begins.
+fn begins(words: &Words, at: usize) -> bool {
+    at > 0 && matches!(words.folded(at - 1), "from" | "of" | "starting" | "since")
+}
+
+/// "on Thursday evenings": every week.
+fn repeats(words: &Words, on: usize) -> bool {
+    matches!(
+        words.folded(on + 2),
+        "mornings" | "afternoons" | "evenings" | "nights" | "lunchtimes"
+    )
+}
+
+/// "I moved to Braga on Sunday": the Sunday before.
+fn happened(words: &Words, on: usize) -> bool {
+    (on.saturating_sub(6)..on).any(|at| {
+        let word = words.folded(at);
+        PAST.contains(&word) || (word.len() > 4 && word.ends_with("ed") && !word.ends_with("eed"))
+    })
+}
+
+/// Verbs in the past that do not end in "ed".
+const PAST: &[&str] = &[
+    "was", "were", "went", "had", "got", "did", "came", "bought", "sold", "left", "quit", "began",
+    "met", "saw", "took", "gave", "made", "lost", "found", "broke", "wrote", "ran", "fell", "won",
+    "paid", "sent", "told",
+];
+
+/// The local day from which a statement says that it holds, when that is to come: "from 15 March", "as of 1 July",
+/// "on 1 June our office moves", "next month we". The start of that day in Unix milliseconds.
+pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
+    let clock = Clock::new(at);
+    let start = |day: i64| Some(day * DAY_MS - clock.offset_ms);
+    let future = (0..words.len()).any(|w| {
+        let word = words.folded(w);
+        word.ends_with("'ll")
+            || matches!(
+                word,
+                "will" | "werden" | "wird" | "switch" | "switches" | "moves" | "starts" | "moving"
+            )
+            || matches!(words.phrase(w, w + 2), "going to" | "get to")
+    });
+    for from in 0..words.len() {
+        let word = words.folded(from);
+        let opens = {
+            let before = words.word(from).before;
+            before.has(crate::words::Gap::SENTENCE) || before.has(crate::words::Gap::CLAUSE)
+        };
+        let date = match word {
+            "from" | "starting" | "ab" | "desde" => from + 1,
+            "of" if from > 0 && words.folded(from - 1) == "as" => from + 1,
+            "partir" if from > 0 => from + 2,
+            "on" | "in" | "am" | "im" if opens || future => from + 1,
+            "next" if opens || future => {
+                let week = clock.today - clock.today_weekday() + 7;
+                let (year, _, _) = civil(clock.today);
+                match words.folded(from + 1) {
+                    "week" => return start(week),
+                    "month" => return start(last_of_month(clock.today) + 1),
+                    "year" => return start(days(year + 1, 1, 1)),
+                    word => {
+                        if let Some(month) = self::month(word) {
+                            return start(clock.first(month, None));
+                        }
+                    }
+                }
+                continue;
+            }
+            _ => continue,
+        };
+        let Some((day, end)) = clock.start(words, date) else {
+            continue;
+        };
+        // "from the 10th to the 17th" is a span, no beginning of what lasts.
+        let span = matches!(
+            words.folded(end),
+            "to" | "until" | "till" | "through" | "bis"
+        );
+        if !span && day > clock.today {
+            return start(day);
+        }
+    }
+    None
 }
 
 /// For the hours after the telling.
@@ -302,6 +500,24 @@ impl Clock {
         (unit_at > from || !unit.ends_with('s')).then(|| self.end_of(self.today + count * days))
     }
 
+    /// "duas semanas", "fünf Tage": a number and a unit of German, French, Spanish, Portuguese or Italian.
+    fn foreign_duration(&self, words: &Words, from: usize) -> Option<i64> {
+        let count = words.folded(from);
+        let count = FOREIGN_NUMBERS
+            .iter()
+            .find(|(name, _)| *name == count)
+            .map(|(_, number)| *number)
+            .or_else(|| count.parse::<u16>().ok().map(i64::from))?;
+        let days = match words.folded(from + 1) {
+            "tag" | "tage" | "tagen" | "jour" | "jours" | "dia" | "dias" | "giorno" | "giorni" => 1,
+            "woche" | "wochen" | "semaine" | "semaines" | "semana" | "semanas" | "settimana"
+            | "settimane" => 7,
+            "monat" | "monate" | "monaten" | "mois" | "mes" | "meses" | "mese" | "mesi" => 31,
+            _ => return None,
+        };
+        Some(self.end_of(self.today + count * days))
+    }
+
     /// The coming such day; without a day the last of the month.
     fn coming(&self, month: u32, day: Option<u32>) -> i64 {
         let (year, _, _) = civil(self.today);
@@ -316,6 +532,44 @@ impl Clock {
         }
     }
 
+    /// A date as a day to begin with, and the word behind it.
+    fn start(&self, words: &Words, from: usize) -> Option<(i64, usize)> {
+        let word = words.folded(from);
+        if matches!(word, "the" | "dem" | "el" | "du" | "le" | "of" | "about") {
+            return self.start(words, from + 1);
+        }
+        let weekday = WEEKDAYS.iter().position(|d| *d == word);
+        let at = from + usize::from(weekday.is_some());
+        let (word, next) = (words.folded(at), words.folded(at + 1));
+        if let Some(month) = month(word) {
+            return match day_number(next) {
+                Some(day) => Some((self.first(month, Some(day)), at + 2)),
+                None => Some((self.first(month, None), at + 1)),
+            };
+        }
+        if let Some(day) = day_number(word.strip_suffix("er").unwrap_or(word)) {
+            let of = at + 1 + usize::from(matches!(next, "of" | "de"));
+            if let Some(month) = month(words.folded(of)) {
+                return Some((self.first(month, Some(day)), of + 1));
+            }
+            return None;
+        }
+        let ahead = (weekday? as i64 - self.today_weekday()).rem_euclid(7);
+        Some((self.today + if ahead == 0 { 7 } else { ahead }, at))
+    }
+
+    /// The coming such day, or the first day of the coming such month. What lies a month back or less is past, not of next
+    /// year.
+    fn first(&self, month: u32, day: Option<u32>) -> i64 {
+        let (year, _, _) = civil(self.today);
+        let this = days(year, month, day.unwrap_or(1));
+        if this + 31 >= self.today {
+            this
+        } else {
+            days(year + 1, month, day.unwrap_or(1))
+        }
+    }
+
     /// 0 is Monday.
     fn today_weekday(&self) -> i64 {
         (self.today + 3).rem_euclid(7)
@@ -323,6 +577,9 @@ impl Clock {
 }
 
 fn month(word: &str) -> Option<u32> {
+    if let Some((_, month)) = FOREIGN_MONTHS.iter().find(|(name, _)| *name == word) {
+        return Some(*month);
+    }
     let at = MONTHS.iter().position(|m| {
         *m == word
             || (word.len() == 3 && m.starts_with(word))
@@ -426,6 +683,61 @@ mod tests {
         check("no weight on it, five more weeks", Some((2027, 1, 3)));
         check("no wine till Christmas", Some((2026, 12, 25)));
         check("until the end of the month", Some((2026, 11, 30)));
+    }
+
+    #[test]
+    fn beginnings_to_come() {
+        let check = |text: &str, expected: Option<(i64, u32, u32)>| {
+            let start = stated_start(&Words::of(text), &told());
+            assert_eq!(
+                start.map(|ms| civil(ms.div_euclid(DAY_MS))),
+                expected,
+                "{text}"
+            );
+        };
+        check(
+            "From 15 March the branch will be on Nelson Square",
+            Some((2027, 3, 15)),
+        );
+        check("As of 1 July I'll get 30 days", Some((2027, 7, 1)));
+        check("In May they're going to lay a lawn", Some((2027, 5, 1)));
+        check("On 1 April I'm moving to a studio", Some((2027, 4, 1)));
+        check("Next month we move to Leeds", Some((2026, 12, 1)));
+        check(
+            "Starting 1 December I go down to 32 hours",
+            Some((2026, 12, 1)),
+        );
+        check(
+            "À partir du 1er mars, les sauvegardes auront lieu à quatre heures",
+            Some((2027, 3, 1)),
+        );
+        check("Ab dem 1. April zahlen wir 935 Euro", Some((2027, 4, 1)));
+        check("We're flying to Crete on 9 May", None);
+        check("a room from the 10th to the 17th of July", None);
+        check("I started on 12 November", None);
+        check("from 1 to 3 am UTC", None);
+        check("As of 20 November I live here", None);
+    }
+
+    #[test]
+    fn days_that_repeat_or_are_past_end_nothing() {
+        check("I go bouldering on Thursday evenings", None);
+        check("I moved to Braga on Sunday", None);
+        check("Rashid can sign releases as of today", None);
+        check("I earn more from this month on", None);
+        check(
+            "Durante duas semanas correm no servidor",
+            Some((2026, 12, 13)),
+        );
+        check(
+            "Jules Schule fängt fünf Tage lang um zehn an",
+            Some((2026, 12, 4)),
+        );
+        check(
+            "Per due settimane ci colleghiamo con il telefono",
+            Some((2026, 12, 13)),
+        );
+        check("lunch with Ana on Thursday", Some((2026, 12, 3)));
     }
 
     #[test]

@@ -132,8 +132,15 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         .filter(|_| !reading.sentences.iter().all(|s| s.question))
         .unzip();
 
+    let valid_from_ms = lifetime::stated_start(&reading.words, at)
+        .filter(|_| !reading.sentences.iter().all(|s| s.question));
+
     Routing {
-        keep: keep(reading, profile, attribute.is_some()),
+        keep: keep(
+            reading,
+            profile,
+            attribute.is_some() || valid_from_ms.is_some(),
+        ),
         route: Route {
             grade,
             tier: if profile { Tier::Profile } else { Tier::Store },
@@ -163,6 +170,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         subject,
         attribute,
         value,
+        valid_from_ms,
     }
 }
 
@@ -233,12 +241,22 @@ pub(crate) fn priority(grade: Grade, severity: Severity, score: f32) -> f32 {
 fn ttl(reading: &Reading<'_>, at: &Ambient, permanent: bool, domain: Domain) -> Ttl {
     // What is permanent by nature does not end with a date that its sentence happens to name.
     let lasting = permanent && matches!(domain, Domain::Allergy | Domain::Disability);
+    // The day on which a plan comes true is no end of it.
+    let start = lifetime::stated_start(&reading.words, at);
+    let begins = |ttl: &Ttl| {
+        let day_ms = 86_400_000;
+        start.is_some_and(|start| ttl.until_ms().is_some_and(|until| until <= start + day_ms))
+    };
     match lifetime::stated_end(&reading.words, at) {
-        Some(ttl) if !lasting => ttl,
+        Some(ttl) if !lasting && !begins(&ttl) => ttl,
         _ if permanent => Ttl::Permanent,
         _ => Ttl::UntilChanged,
     }
 }
+
+/// Least and most words of a statement that names nobody and is kept: an exclamation has fewer, pasted text more.
+const IMPERSONAL_WORDS: usize = 4;
+const IMPERSONAL_WORDS_MOST: usize = 60;
 
 /// Whether anything is kept of a statement at all.
 fn keep(reading: &Reading<'_>, profile: bool, attribute: bool) -> Keep {
@@ -249,10 +267,24 @@ fn keep(reading: &Reading<'_>, profile: bool, attribute: bool) -> Keep {
     let owner = reading.has(Class::Owner, 0, count);
     let asks = !reading.sentences.is_empty() && reading.sentences.iter().all(|s| s.question);
     let head = count.min(6);
-    let requests = reading.has(Class::Request, 0, head) || reading.has(Class::Plan, 0, head);
+    // "I write Go at work" asks for nothing.
+    let states = matches!(reading.words.folded(0), "i" | "we");
+    let requests = reading
+        .within(0, head)
+        .iter()
+        .any(|hit| hit.meaning.class == Class::Request && !(states && hit.to - hit.from == 1))
+        || reading.has(Class::Plan, 0, head);
     let greets = reading.is(Class::Greeting, 0) && count <= 8;
-    if asks || requests || greets || !(owner || subject_of(reading) != Subject::None) {
+    if asks || requests || greets {
         return Keep::Nothing;
+    }
+    // "The order service is on Postgres now" names nobody, and is what a later question asks about.
+    if !(owner || subject_of(reading) != Subject::None) {
+        return if (IMPERSONAL_WORDS..=IMPERSONAL_WORDS_MOST).contains(&count) {
+            Keep::Episode
+        } else {
+            Keep::Nothing
+        };
     }
     if reading.has(Class::Past, 0, count) {
         Keep::Episode

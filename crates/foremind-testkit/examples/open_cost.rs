@@ -65,6 +65,7 @@ fn main() {
             scope: scope.clone(),
             query: "Where did I take the violin?".to_owned(),
             budget_tokens: 512,
+            as_of_ms: None,
         };
         let begun = Instant::now();
         drive(

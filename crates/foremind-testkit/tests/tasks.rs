@@ -653,6 +653,7 @@ fn the_profile_is_answered_before_the_log_is_read() {
             let request = Request::Profile {
                 scope: scope.clone(),
                 budget_tokens,
+                as_of_ms: None,
             };
             let late = desk.ask(request).unwrap();
             let (Response::Profile(early), Response::Profile(late)) = (early, late) else {

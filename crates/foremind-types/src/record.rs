@@ -394,6 +394,14 @@ pub enum SupersedeKind {
     Corrected,
     /// The same fact told again.
     Merged,
+    /// The earlier fact is over, and nothing took its place.
+    Ended,
+    /// For a time only: the earlier value stays current, and holds alone again afterwards.
+    Excepted,
+    /// They may contradict each other; both stay current.
+    Conflict,
+    /// A part of the earlier one changes, or something of its kind comes to it: both stay current, and are shown together.
+    Beside,
 }
 
 /// A record that this one replaces, and why.

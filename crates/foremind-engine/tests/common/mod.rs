@@ -186,6 +186,7 @@ impl Memory {
             scope: scope.clone(),
             query: query.to_owned(),
             budget_tokens,
+            as_of_ms: None,
         };
         match self.run(request).unwrap() {
             Response::Recall(prompt) => prompt,
@@ -197,6 +198,7 @@ impl Memory {
         let request = Request::Profile {
             scope: scope.clone(),
             budget_tokens,
+            as_of_ms: None,
         };
         match self.run(request).unwrap() {
             Response::Profile(prompt) => prompt,

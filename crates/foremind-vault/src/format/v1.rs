@@ -283,7 +283,7 @@ codes! {
     Stage { 1 Lexical 2 Semantic 3 Judge 4 Owner }
     Judgement { 1 Settled 2 Pending 3 Unrouted }
     Role { 1 User 2 Assistant 3 Tool }
-    SupersedeKind { 1 Changed 2 Corrected 3 Merged }
+    SupersedeKind { 1 Changed 2 Corrected 3 Merged 4 Ended 5 Excepted 6 Conflict 7 Beside }
     Domain {
         1 Allergy 2 Medication 3 Condition 4 Procedure 5 Pregnancy 6 Disability 7 MentalHealth 8 Diet
         9 Food 10 Fitness 11 Religion 12 Culture 13 Immigration 14 Legal 15 Policy 16 Finance 17 Job

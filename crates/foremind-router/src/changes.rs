@@ -1,0 +1,1560 @@
+//! How a statement relates to an earlier one: whether it gives another value of the same attribute, corrects it, ends it,
+//! stands beside it, or says it once more.
+//!
+//! What each statement says for such a comparison is read once ([`Facts`]); two of them give a [`Relation`]. A score of
+//! whole numbers says how surely both speak of one matter and the later one replaces the earlier; guards that no score
+//! overrules keep what is added, what is about somebody else, and what changes in part only. The weights lie in
+//! `data/replaces.tsv` and were fitted on the part for development of `tests/data/supersession`.
+
+use std::collections::BTreeSet;
+
+use foremind_types::Ambient;
+
+use crate::lexicon::LineError;
+use crate::lifetime;
+use crate::words::{Gap, Words};
+
+/// The data files.
+pub(crate) const CUES: (&str, &str) = ("changes.tsv", include_str!("../data/changes.tsv"));
+pub(crate) const MATTERS: (&str, &str) = ("matters.tsv", include_str!("../data/matters.tsv"));
+
+pub(crate) const WEIGHTS: (&str, &str) = ("replaces.tsv", include_str!("../data/replaces.tsv"));
+
+/// Longest phrase of the files, in words.
+const PHRASE_WORDS: usize = 6;
+/// So many words at its beginning tell whom a statement is about.
+const OPENING_WORDS: usize = 5;
+/// So many words of a statement are compared; what is beyond tells nothing more.
+const WORDS: usize = 96;
+
+/// Kinds of cue, in the order of [`CLASS_NAMES`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Cue {
+    Stop,
+    Change,
+    Correct,
+    End,
+    Return,
+    Add,
+    Same,
+    Trouble,
+    Solved,
+    Name,
+    Person,
+    Now,
+    Part,
+}
+
+const CLASSES: &[(&str, Cue)] = &[
+    ("stop", Cue::Stop),
+    ("change", Cue::Change),
+    ("correct", Cue::Correct),
+    ("end", Cue::End),
+    ("return", Cue::Return),
+    ("add", Cue::Add),
+    ("same", Cue::Same),
+    ("trouble", Cue::Trouble),
+    ("solved", Cue::Solved),
+    ("name", Cue::Name),
+    ("person", Cue::Person),
+    ("now", Cue::Now),
+    ("part", Cue::Part),
+];
+
+/// Phrases with what they mean.
+#[derive(Clone, Debug)]
+pub(crate) struct Phrases<T> {
+    /// Folded phrase, meaning; sorted.
+    found: Vec<(Box<str>, T)>,
+    /// Phrases of unspaced scripts, as they stand folded without spaces.
+    inside: Vec<(Box<str>, T)>,
+}
+
+impl<T: Copy + Ord> Phrases<T> {
+    fn read(
+        file: &'static str,
+        text: &str,
+        mut meaning: impl FnMut(&str) -> Option<T>,
+        errors: &mut Vec<LineError>,
+    ) -> Self {
+        let mut phrases = Self {
+            found: Vec::new(),
+            inside: Vec::new(),
+        };
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let parts = line.split_once('\t');
+            let Some((meaning, list)) = parts.and_then(|(name, list)| Some((meaning(name)?, list)))
+            else {
+                errors.push(LineError {
+                    file,
+                    line: at + 1,
+                    problem: "expected a known name and phrases, separated by a tab",
+                });
+                continue;
+            };
+            for phrase in list.split(',') {
+                let (phrase, inside) = match phrase.trim().strip_prefix('~') {
+                    Some(phrase) => (phrase, true),
+                    None => (phrase, false),
+                };
+                let words = Words::of(phrase);
+                let folded = words.phrase(0, words.len());
+                if folded.is_empty() || words.len() > 2 * PHRASE_WORDS {
+                    errors.push(LineError {
+                        file,
+                        line: at + 1,
+                        problem: "a phrase without words, or too long",
+                    });
+                } else if inside {
+                    phrases
+                        .inside
+                        .push((folded.replace(' ', "").into(), meaning));
+                } else {
+                    phrases.found.push((folded.into(), meaning));
+                }
+            }
+        }
+        phrases.found.sort_unstable();
+        phrases.found.dedup();
+        phrases
+    }
+
+    fn of(&self, phrase: &str) -> impl Iterator<Item = T> {
+        let from = self.found.partition_point(|(p, _)| **p < *phrase);
+        self.found[from..]
+            .iter()
+            .take_while(move |(p, _)| **p == *phrase)
+            .map(|(_, meaning)| *meaning)
+    }
+}
+
+/// The tables of this module.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Changes {
+    cues: Phrases<Cue>,
+    matters: Phrases<u8>,
+    weights: Weights,
+}
+
+impl<T> Default for Phrases<T> {
+    fn default() -> Self {
+        Self {
+            found: Vec::new(),
+            inside: Vec::new(),
+        }
+    }
+}
+
+/// One word that says what a statement is about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Stem {
+    stem: Box<str>,
+    /// Written with a capital inside a sentence.
+    name: bool,
+    at: usize,
+}
+
+/// What a statement says, read for comparison with others.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    stems: Vec<Stem>,
+    quantities: Vec<Quantity>,
+    /// One bit for each [`Cue`].
+    cues: u16,
+    matters: BTreeSet<u8>,
+    persons: BTreeSet<Box<str>>,
+    opening_persons: BTreeSet<Box<str>>,
+    /// What a sentence that begins with an article or "my" is about: "the web shop is".
+    subject: Vec<Box<str>>,
+    /// Stems that belong to somebody: "Camille's desk", "le bureau de Camille".
+    owned: Vec<(Box<str>, Box<str>)>,
+    words: Vec<Box<str>>,
+    /// The first word that is a subject is the owner's: "I", "we", "my desk".
+    owner: bool,
+    /// The owner occurs at all.
+    involves_owner: bool,
+    /// "My sister": of a person of the owner's.
+    persons_owned: bool,
+    /// Words of what "and" joins, in pairs of sides, as places in `stems`.
+    joined: Vec<(Vec<usize>, Vec<usize>)>,
+    /// The word before each stem where both touch, for "web shop" and "coffee shop".
+    before: Vec<Option<usize>>,
+    /// The first word, where it may be a name that the statement is about.
+    opening: Option<Box<str>>,
+    starts_other: bool,
+    negated: bool,
+    /// Values that it lists.
+    parts: u8,
+    commas: u8,
+    /// "Fact number 3", "platform 2": which of a kind it is about.
+    numbered: Option<Box<str>>,
+    /// Prepositions of place, time and manner before a word with content.
+    places: u8,
+    question: bool,
+    /// It names a day from which it holds.
+    planned: bool,
+}
+
+/// Words of the owner.
+const OWNER: &[&str] = &[
+    "i",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "we",
+    "we're",
+    "we've",
+    "we'd",
+    "we'll",
+    "my",
+    "our",
+    "me",
+    "us",
+    "ich",
+    "wir",
+    "mein",
+    "meine",
+    "unser",
+    "unsere",
+    "mir",
+    "uns",
+    "mi",
+    "mis",
+    "yo",
+    "nuestro",
+    "nuestra",
+    "nuestros",
+    "je",
+    "j'ai",
+    "mon",
+    "ma",
+    "mes",
+    "nous",
+    "notre",
+    "nos",
+    "eu",
+    "meu",
+    "minha",
+    "nosso",
+    "nossa",
+    "mio",
+    "mia",
+    "io",
+    "noi",
+    "nostro",
+    "nostra",
+    "मैं",
+    "मेरी",
+    "मेरा",
+    "हम",
+];
+const PREPOSITIONS: &[&str] = &[
+    "in", "at", "on", "with", "for", "from", "by", "near", "to", "through", "via", "über", "mit",
+    "im", "am", "con", "en", "para", "avec", "dans", "chez", "com", "em", "nel", "alla",
+];
+/// Verbs that end the subject of a sentence.
+const VERBS: &[&str] = &[
+    "is", "are", "was", "were", "went", "got", "has", "have", "had", "may", "can", "will", "costs",
+    "runs", "takes", "stays", "keeps", "goes", "starts", "covers",
+];
+/// Of these, the possessives.
+const OWNERS: &[&str] = &[
+    "my",
+    "our",
+    "mein",
+    "meine",
+    "unser",
+    "unsere",
+    "mi",
+    "mis",
+    "nuestro",
+    "nuestra",
+    "mon",
+    "ma",
+    "mes",
+    "notre",
+    "nos",
+    "meu",
+    "minha",
+    "nosso",
+    "nossa",
+    "mio",
+    "mia",
+    "nostro",
+    "nostra",
+    "मेरी",
+    "मेरा",
+];
+/// Of these, the ones that are no subject.
+const OBLIQUE: &[&str] = &["me", "us", "mir", "uns"];
+const NEGATIONS: &[&str] = &[
+    "not",
+    "no",
+    "never",
+    "without",
+    "nobody",
+    "none",
+    "nothing",
+    "isn't",
+    "aren't",
+    "wasn't",
+    "weren't",
+    "don't",
+    "doesn't",
+    "didn't",
+    "hasn't",
+    "haven't",
+    "can't",
+    "cannot",
+    "won't",
+    "nicht",
+    "kein",
+    "keine",
+    "nie",
+    "ohne",
+    "nunca",
+    "sin",
+    "ne",
+    "jamais",
+    "sans",
+    "nao",
+    "sem",
+    "non",
+    "senza",
+    "नहीं",
+    "لا",
+];
+
+impl Facts {
+    pub(crate) fn of(text: &str, tables: &Changes) -> Self {
+        let words = Words::of(text);
+        let count = words.len().min(WORDS);
+        let mut facts = Self {
+            quantities: quantities(text, &words, count),
+            question: words.end.has(Gap::QUESTION),
+            ..Self::default()
+        };
+        let mut stopped = vec![false; count];
+        for from in 0..count {
+            for to in (from + 1)..=(from + PHRASE_WORDS).min(count) {
+                let phrase = words.phrase(from, to);
+                for cue in tables.cues.of(phrase) {
+                    match cue {
+                        Cue::Stop => stopped[from..to].fill(true),
+                        cue => facts.cues |= 1 << (cue as u16),
+                    }
+                    if cue == Cue::Person {
+                        facts.add_person(stem(phrase), from);
+                    }
+                }
+                // "My husband's firm" is the husband's.
+                if let Some(bare) = phrase.strip_suffix("'s")
+                    && tables.cues.of(bare).any(|cue| cue == Cue::Person)
+                {
+                    facts.add_person(stem(bare), from);
+                }
+                facts.matters.extend(tables.matters.of(phrase));
+            }
+        }
+        let solid: String = (0..count).map(|at| words.folded(at)).collect();
+        for (phrase, cue) in &tables.cues.inside {
+            if solid.contains(&**phrase) {
+                facts.cues |= 1 << (*cue as u16);
+                if *cue == Cue::Person {
+                    // Four characters of Han, Kana or Hangul.
+                    let opens = solid.find(&**phrase).is_some_and(|at| at <= 12);
+                    facts.add_person(phrase.clone(), if opens { 0 } else { WORDS });
+                }
+            }
+        }
+        for (phrase, matter) in &tables.matters.inside {
+            if solid.contains(&**phrase) {
+                facts.matters.insert(*matter);
+            }
+        }
+        // Any day after the first tells that a day is named.
+        let at = Ambient {
+            now_ms: 0,
+            utc_offset_min: 0,
+            entropy: [0; 32],
+        };
+        facts.planned = lifetime::stated_start(&words, &at).is_some();
+        facts.read_words(text, &words, &stopped);
+        facts
+    }
+
+    fn read_words(&mut self, text: &str, words: &Words, stopped: &[bool]) {
+        let count = stopped.len();
+        let mut subject = false;
+        for at in 0..count {
+            let word = words.folded(at);
+            self.words.push(word.into());
+            let single = word.chars().next().is_some_and(is_single) && word.chars().count() == 1;
+            if single {
+                if at + 1 < count
+                    && words.word(at + 1).before.has(Gap::JOINED)
+                    && words.folded(at + 1).chars().next().is_some_and(is_single)
+                {
+                    let pair = words.phrase(at, at + 2).replace(' ', "");
+                    // Hiragana alone is grammar.
+                    if !pair.chars().all(|c| ('\u{3040}'..='\u{309f}').contains(&c)) {
+                        self.add(pair.into(), false, at);
+                    }
+                }
+                continue;
+            }
+            let bare = word.strip_suffix("'s").unwrap_or(word);
+            // "My sister" is not the owner.
+            let of_person = at + 1 < count
+                && OWNERS.contains(&word)
+                && (at + 2..=(at + 4).min(count)).any(|to| {
+                    self.persons.contains(&stem(words.phrase(at + 1, to)))
+                        || self
+                            .persons
+                            .contains(&stem(words.phrase(at + 1, to).trim_end_matches("'s")))
+                });
+            if of_person {
+                subject = true;
+                self.persons_owned = true;
+            } else if OWNER.contains(&word) {
+                self.involves_owner = true;
+                if !subject && !OBLIQUE.contains(&word) {
+                    self.owner = true;
+                }
+                subject = true;
+            }
+            self.negated |= NEGATIONS.contains(&word) || word.ends_with("n't");
+            let comma = at > 0
+                && text
+                    .get(words.range(at - 1, at).end..)
+                    .is_some_and(|rest| rest.starts_with(','));
+            self.commas = self.commas.saturating_add(u8::from(
+                comma && !OWNER.contains(&word) && !word.starts_with(|c: char| c.is_ascii_digit()),
+            ));
+            let places = PREPOSITIONS.contains(&word);
+            self.places = self.places.saturating_add(u8::from(places));
+            if word == "and" || word == "y" || word == "und" || word == "et" || word == "e" {
+                self.parts = self.parts.saturating_add(1);
+            }
+            if stopped[at] {
+                continue;
+            }
+            let capital = text[words.range(at, at + 1)]
+                .chars()
+                .next()
+                .is_some_and(char::is_uppercase);
+            let first = words.word(at).before.has(Gap::SENTENCE);
+            if !subject && !first && !capital {
+                subject = at > 2;
+            }
+            self.add(stem(bare), capital && !first, at);
+        }
+        self.read_joined(words, count);
+        self.starts_other = starts_other(words);
+        self.read_subject(words, count);
+        self.numbered = (1..count.min(OPENING_WORDS)).find_map(|at| {
+            let word = words.folded(at);
+            let noun =
+                self.stems.iter().any(|s| s.at + 1 == at) || words.folded(at - 1) == "number";
+            let digits = word.bytes().all(|b| b.is_ascii_digit());
+            let measured = UNITS
+                .iter()
+                .any(|(names, _, _)| names.contains(&words.folded(at + 1)));
+            (digits && noun && !measured).then(|| word.into())
+        });
+        if let Some(first) = self.stems.first().filter(|first| first.at == 0) {
+            self.opening = Some(first.stem.clone());
+        }
+    }
+
+    fn read_subject(&mut self, words: &Words, count: usize) {
+        let stem_at = |at: usize| self.stems.iter().find(|s| s.at == at);
+        let mut subject = Vec::new();
+        if matches!(words.folded(0), "the" | "our" | "my" | "a" | "an" | "this") {
+            let verb = (1..count.min(6)).find(|at| VERBS.contains(&words.folded(*at)));
+            for stem in (1..verb.unwrap_or(1)).filter_map(stem_at) {
+                subject.push(stem.stem.clone());
+            }
+        }
+        let mut owned = Vec::new();
+        for stem in &self.stems {
+            let of = matches!(words.folded(stem.at + 1), "de" | "of" | "von" | "di" | "da");
+            if of && let Some(owner) = stem_at(stem.at + 2).filter(|owner| owner.name) {
+                owned.push((stem.stem.clone(), owner.stem.clone()));
+            }
+            if stem.at > 0
+                && words.folded(stem.at - 1).ends_with("'s")
+                && let Some(owner) = stem_at(stem.at - 1)
+            {
+                owned.push((stem.stem.clone(), owner.stem.clone()));
+            }
+        }
+        self.subject = subject;
+        self.owned = owned;
+    }
+
+    /// What "and" joins: the words on both of its sides, up to three before and five after.
+    fn read_joined(&mut self, words: &Words, count: usize) {
+        let place_of = |at: usize| self.stems.iter().position(|s| s.at == at);
+        let mut joined = Vec::new();
+        for at in 1..count {
+            if !matches!(words.folded(at), "and" | "y" | "und" | "et" | "e")
+                || OWNER.contains(&words.folded(at + 1))
+            {
+                continue;
+            }
+            // Back to the first word without content.
+            let first = (0..at)
+                .rev()
+                .find_map(|w| match place_of(w) {
+                    None => Some(w + 1),
+                    Some(_) => words.word(w).before.has(Gap::CLAUSE).then_some(w),
+                })
+                .unwrap_or(0);
+            let left = (first..at).filter_map(place_of).collect();
+            let clause = |w: usize| words.word(w).before.has(Gap::SENTENCE);
+            let end = (at + 1..(at + 8).min(count))
+                .find(|w| clause(*w))
+                .unwrap_or((at + 8).min(count));
+            let right = (at + 1..end).filter_map(place_of).collect();
+            joined.push((left, right));
+        }
+        let before = self
+            .stems
+            .iter()
+            .map(|stem| {
+                let at = stem.at.checked_sub(1)?;
+                let touches = words.word(stem.at).before.is_empty();
+                place_of(at).filter(|_| touches)
+            })
+            .collect();
+        self.joined = joined;
+        self.before = before;
+    }
+
+    fn add_person(&mut self, person: Box<str>, at: usize) {
+        if at < OPENING_WORDS {
+            self.opening_persons.insert(person.clone());
+        }
+        self.persons.insert(person);
+    }
+
+    fn add(&mut self, stem: Box<str>, name: bool, at: usize) {
+        match self.stems.iter_mut().find(|known| known.stem == stem) {
+            Some(known) => known.name |= name,
+            None => self.stems.push(Stem { stem, name, at }),
+        }
+    }
+
+    /// The owner has a part in it other than being told.
+    fn involves_owner_beyond_telling(&self) -> bool {
+        self.owner
+    }
+
+    pub(crate) fn contradicts(&self) -> bool {
+        self.negated || self.has(Cue::End) || self.has(Cue::Correct) || self.has(Cue::Solved)
+    }
+
+    fn has(&self, cue: Cue) -> bool {
+        self.cues & (1 << (cue as u16)) != 0
+    }
+}
+
+/// "Marek told me", "Rafa had", "Her boss": somebody who is not the owner is what it is about.
+fn starts_other(words: &Words) -> bool {
+    let (first, second) = (words.folded(0), words.folded(1));
+    matches!(
+        first,
+        "her" | "his" | "their" | "ihr" | "ihre" | "sein" | "seine"
+    ) || (matches!(
+        second,
+        "had" | "has" | "have" | "told" | "says" | "said" | "from" | "isn't" | "doesn't"
+    ) && !matches!(
+        first,
+        "i" | "we"
+            | "it"
+            | "they"
+            | "he"
+            | "she"
+            | "that"
+            | "this"
+            | "there"
+            | "the"
+            | "who"
+            | "everyone"
+            | "letter"
+    ))
+}
+
+/// Han, Kana, Hangul: as in `words`.
+fn is_single(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}')
+}
+
+/// Cuts endings so that forms of one word mostly meet. Weak on purpose: two words that are made one could retire a fact.
+fn stem(word: &str) -> Box<str> {
+    let mut stem = word;
+    if word.is_ascii() && word.len() > 4 {
+        for ending in [
+            "ingly", "ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "er", "ly",
+        ] {
+            if let Some(cut) = word.strip_suffix(ending)
+                && cut.len() >= 3
+            {
+                stem = cut;
+                break;
+            }
+        }
+        stem = stem.trim_end_matches(['e', 'i', 'y']);
+        let bytes = stem.as_bytes();
+        if let [.., a, b] = bytes
+            && a == b
+            && stem.len() > 4
+        {
+            stem = &stem[..stem.len() - 1];
+        }
+    }
+    if stem.len() < 2 {
+        word.into()
+    } else {
+        stem.into()
+    }
+}
+
+/// A number with what it counts.
+#[derive(Clone, Debug, PartialEq)]
+struct Quantity {
+    /// In thousandths of the base unit.
+    value: i64,
+    unit: Unit,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Unit {
+    Mass,
+    Length,
+    Area,
+    Time,
+    Data,
+    Percent,
+    Celsius,
+    Money(&'static str),
+    /// An hour of the day, as written.
+    Clock,
+    /// A day of a month or a year.
+    Date,
+    /// Whatever word follows.
+    Of(Box<str>),
+    Plain,
+}
+
+/// Unit, dimension, thousandths of the base unit in one.
+const UNITS: &[(&[&str], Unit, f64)] = &[
+    (
+        &["kg", "kilo", "kilos", "kilogram", "kilograms"],
+        Unit::Mass,
+        1e6,
+    ),
+    (&["g", "gram", "grams", "gramm"], Unit::Mass, 1e3),
+    (&["mg", "milligram", "milligrams"], Unit::Mass, 1.0),
+    (&["mcg", "µg", "microgram", "micrograms"], Unit::Mass, 1e-3),
+    (&["lb", "lbs", "pound", "pounds"], Unit::Mass, 453_592.37),
+    (&["stone"], Unit::Mass, 6_350_293.0),
+    (
+        &["km", "kilometre", "kilometres", "kilometer", "kilometers"],
+        Unit::Length,
+        1e6,
+    ),
+    (
+        &["m", "metre", "metres", "meter", "meters"],
+        Unit::Length,
+        1e3,
+    ),
+    (
+        &["cm", "centimetre", "centimetres", "centimeters"],
+        Unit::Length,
+        10.0,
+    ),
+    (&["mile", "miles"], Unit::Length, 1_609_344.0),
+    (&["foot", "feet", "ft"], Unit::Length, 304.8),
+    (&["inch", "inches"], Unit::Length, 25.4),
+    (&["ms", "millisecond", "milliseconds"], Unit::Time, 1.0),
+    (&["second", "seconds", "sec"], Unit::Time, 1e3),
+    (
+        &["minute", "minutes", "min", "minuten", "minutos", "دقيقة"],
+        Unit::Time,
+        6e4,
+    ),
+    (
+        &[
+            "hour", "hours", "stunde", "stunden", "hora", "horas", "heure", "heures", "ساعة",
+        ],
+        Unit::Time,
+        3.6e6,
+    ),
+    (
+        &["day", "days", "tag", "tage", "dias", "jours"],
+        Unit::Time,
+        8.64e7,
+    ),
+    (
+        &["week", "weeks", "weeks'", "wochen", "semanas"],
+        Unit::Time,
+        6.048e8,
+    ),
+    (
+        &["month", "months", "monate", "meses", "mois"],
+        Unit::Time,
+        2.63e9,
+    ),
+    (&["year", "years"], Unit::Time, 3.156e10),
+    (&["mb", "megabyte", "megabytes"], Unit::Data, 1e3),
+    (&["gb", "gigabyte", "gigabytes"], Unit::Data, 1e6),
+    (&["tb", "terabyte", "terabytes"], Unit::Data, 1e9),
+    (&["percent", "prozent", "por ciento"], Unit::Percent, 1e3),
+    (&["euro", "euros", "eur"], Unit::Money("eur"), 1e3),
+    (&["dollar", "dollars", "usd"], Unit::Money("usd"), 1e3),
+    (
+        &["franc", "francs", "chf", "franken"],
+        Unit::Money("chf"),
+        1e3,
+    ),
+    (&["pound sterling", "gbp", "quid"], Unit::Money("gbp"), 1e3),
+    (&["yen", "jpy"], Unit::Money("jpy"), 1e3),
+    (&["celsius"], Unit::Celsius, 1e3),
+];
+
+const MONTHS: &[&str] = &[
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+const NUMBER_WORDS: &[(&str, f64)] = &[
+    ("one", 1.0),
+    ("two", 2.0),
+    ("three", 3.0),
+    ("four", 4.0),
+    ("five", 5.0),
+    ("six", 6.0),
+    ("seven", 7.0),
+    ("eight", 8.0),
+    ("nine", 9.0),
+    ("ten", 10.0),
+    ("eleven", 11.0),
+    ("twelve", 12.0),
+    ("twenty", 20.0),
+    ("thirty", 30.0),
+    ("forty", 40.0),
+    ("fifty", 50.0),
+    ("hundred", 100.0),
+    ("half", 0.5),
+    ("single", 1.0),
+    ("twice", 2.0),
+    ("once", 1.0),
+    ("noon", 12.0),
+    ("midnight", 0.0),
+];
+
+fn quantities(text: &str, words: &Words, count: usize) -> Vec<Quantity> {
+    let mut found = Vec::new();
+    let mut at = 0;
+    while at < count {
+        let word = words.folded(at);
+        let start = at;
+        let digits = word.bytes().next().is_some_and(|b| b.is_ascii_digit());
+        let mut written = String::new();
+        let (number, glued): (Option<f64>, &str) = if digits {
+            // "1,240", "0.5", "5.7": the parts touch in the text.
+            written.push_str(word);
+            while at + 1 < count {
+                let gap = words.word(at).at.1 as usize..words.word(at + 1).at.0 as usize;
+                let joint = text.get(gap).unwrap_or_default();
+                let next = words.folded(at + 1);
+                if !matches!(joint, "." | ",")
+                    || !next.bytes().next().is_some_and(|b| b.is_ascii_digit())
+                {
+                    break;
+                }
+                written.push_str(joint);
+                written.push_str(next);
+                at += 1;
+            }
+            parse_number(&written)
+        } else {
+            (
+                NUMBER_WORDS
+                    .iter()
+                    .find(|(name, _)| *name == word)
+                    .map(|(_, n)| *n),
+                "",
+            )
+        };
+        at += 1;
+        let Some(mut number) = number else { continue };
+        let unit_word = if glued.is_empty() {
+            words.folded(at)
+        } else {
+            glued
+        };
+        if !digits
+            && word != "half"
+            && unit_word == "and"
+            && words.folded(at + 1) == "a"
+            && words.folded(at + 2) == "half"
+        {
+            number += 0.5;
+            at += 3;
+        }
+        let unit_word = if glued.is_empty() {
+            words.folded(at)
+        } else {
+            glued
+        };
+        let unit_word = match unit_word {
+            "a" | "an" if word == "half" => words.folded(at + 1),
+            w => w,
+        };
+        let quantity = |value: f64, unit: Unit| Quantity {
+            value: value.round() as i64,
+            unit,
+        };
+        let before = if start > 0 {
+            words.folded(start - 1)
+        } else {
+            ""
+        };
+        let found_unit = UNITS
+            .iter()
+            .find(|(names, _, _)| names.contains(&unit_word));
+        let square = unit_word == "square";
+        found.push(if square {
+            let factor = if words.folded(at + 1).starts_with("f") {
+                92.9
+            } else {
+                1e3
+            };
+            quantity(number * factor, Unit::Area)
+        } else if glued == "k" {
+            let unit = UNITS
+                .iter()
+                .find(|(names, _, _)| names.contains(&words.folded(at)));
+            quantity(number * 1e6, unit.map_or(Unit::Plain, |u| u.1.clone()))
+        } else if let Some((_, unit, factor)) = found_unit {
+            quantity(number * factor, unit.clone())
+        } else if unit_word == "fahrenheit" {
+            quantity((number - 32.0) / 1.8 * 1e3, Unit::Celsius)
+        } else if MONTHS.contains(&unit_word)
+            || MONTHS.contains(&before)
+            || ((1900.0..2100.0).contains(&number) && digits && glued.is_empty())
+        {
+            quantity(number * 1e3, Unit::Date)
+        } else if matches!(before, "at" | "to" | "past" | "until") && number <= 24.0 {
+            quantity(number * 1e3, Unit::Clock)
+        } else if unit_word.is_empty() || unit_word.chars().all(|c| !c.is_alphabetic()) {
+            quantity(number * 1e3, Unit::Plain)
+        } else {
+            quantity(number * 1e3, Unit::Of(stem(unit_word)))
+        });
+    }
+    found
+}
+
+/// The number at the beginning of a word and the letters glued to it: "12k", "100mg". A comma or point before three last
+/// digits groups thousands.
+fn parse_number(written: &str) -> (Option<f64>, &str) {
+    let end = written
+        .find(|c: char| !c.is_ascii_digit() && c != '.' && c != ',')
+        .unwrap_or(written.len());
+    let (number, glued) = written.split_at(end);
+    let parts: Vec<&str> = number.split([',', '.']).collect();
+    let grouped = parts.len() > 1 && parts[1..].iter().all(|p| p.len() == 3) && parts[0] != "0";
+    let plain = if grouped {
+        parts.concat()
+    } else {
+        number.replace(',', ".")
+    };
+    (plain.parse::<f64>().ok().filter(|n| *n < 1e12), glued)
+}
+
+/// How the quantities of two statements relate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Amounts {
+    /// One of them has none, or they count different things.
+    Apart,
+    /// All that can be compared are equal.
+    Equal,
+    /// At least one differs.
+    Differ,
+}
+
+fn amounts(earlier: &Facts, later: &Facts) -> Amounts {
+    let mut result = Amounts::Apart;
+    for one in &later.quantities {
+        let mut like = earlier
+            .quantities
+            .iter()
+            .filter(|q| q.unit == one.unit)
+            .peekable();
+        if like.peek().is_none() {
+            continue;
+        }
+        let equal =
+            like.any(|q| (q.value - one.value).abs() * 50 <= q.value.abs().max(one.value.abs()));
+        match (equal, result) {
+            (false, _) => return Amounts::Differ,
+            (true, _) => result = Amounts::Equal,
+        }
+    }
+    result
+}
+
+/// Names of the features, in the order of [`features`].
+pub const FEATURE_NAMES: &[&str] = &[
+    "bias",
+    "shared",
+    "cover-earlier",
+    "cover-later",
+    "shared-names",
+    "matter",
+    "head",
+    "change",
+    "correct",
+    "end",
+    "return",
+    "add",
+    "same",
+    "trouble-solved",
+    "solved",
+    "differ",
+    "equal",
+    "both-numbers-apart",
+    "owner-both",
+    "owner-lost",
+    "new-person",
+    "shared-person",
+    "planned-shared",
+    "planned",
+    "parts",
+    "closeness",
+    "close-change",
+    "shared-change",
+    "name-both",
+    "negation",
+    "frame",
+    "owner-neither",
+    "close-shared",
+    "no-vector",
+    "matter-change",
+    "new-names",
+    "trouble-earlier",
+    "later-length",
+    "frame-differ",
+    "close-solved",
+    "now",
+    "close-now",
+    "end-names",
+    "matter-now",
+    "owner-lost-names",
+    "return-shared",
+    "correct-shared",
+    "close-square",
+    "change-names",
+    "name-shared",
+    "name-earlier",
+    "matter-solved",
+    "close-trouble",
+    "owner-matter",
+    "differ-shared",
+    "no-share",
+];
+
+/// Features of a pair, in thousandths.
+fn features(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Vec<i32> {
+    let shared: Vec<&Stem> = later
+        .stems
+        .iter()
+        .filter(|stem| earlier.stems.iter().any(|e| e.stem == stem.stem))
+        .collect();
+    let names = shared
+        .iter()
+        .filter(|s| s.name || earlier.stems.iter().any(|e| e.stem == s.stem && e.name))
+        .count();
+    let share = |n: usize, of: usize| (n * 1000).checked_div(of).unwrap_or(0) as i32;
+    let flag = |is: bool| if is { 1000 } else { 0 };
+    let n = shared.len();
+    let count = (n.min(4) * 1000) as i32;
+    let head = |facts: &Facts, other: &Facts| {
+        facts
+            .stems
+            .first()
+            .is_some_and(|first| other.stems.iter().any(|s| s.stem == first.stem))
+    };
+    let change = later.has(Cue::Change);
+    let now = later.has(Cue::Now);
+    let matter = later.matters.intersection(&earlier.matters).count();
+    let amounts = amounts(earlier, later);
+    let close = closeness.unwrap_or(0).clamp(0, 1000);
+    let product = |a: i32, b: i32| a * b / 1000;
+    let new_person = later.persons.iter().any(|p| !earlier.persons.contains(p));
+    let shared_person = later.persons.iter().any(|p| earlier.persons.contains(p));
+    let new_names = later
+        .stems
+        .iter()
+        .filter(|s| s.name && !earlier.stems.iter().any(|e| e.stem == s.stem))
+        .count();
+    let solved = later.has(Cue::Solved);
+    let frame = frame(earlier, later);
+    vec![
+        1000,
+        count,
+        share(n, earlier.stems.len()),
+        share(n, later.stems.len()),
+        (names.min(2) * 1000) as i32,
+        (matter.min(2) * 1000) as i32,
+        flag(head(later, earlier)) + flag(head(earlier, later)),
+        flag(change),
+        flag(later.has(Cue::Correct)),
+        flag(later.has(Cue::End)),
+        flag(later.has(Cue::Return)),
+        flag(later.has(Cue::Add)),
+        flag(later.has(Cue::Same)),
+        flag(solved && earlier.has(Cue::Trouble)),
+        flag(solved),
+        flag(amounts == Amounts::Differ),
+        flag(amounts == Amounts::Equal),
+        flag(
+            amounts == Amounts::Apart
+                && !earlier.quantities.is_empty()
+                && !later.quantities.is_empty(),
+        ),
+        flag(earlier.owner && later.owner),
+        flag(earlier.owner && !later.involves_owner),
+        flag(new_person),
+        flag(shared_person),
+        product(count, flag(later.planned)),
+        flag(later.planned),
+        i32::from(earlier.parts.min(3)) * 1000,
+        close,
+        product(close, flag(change)),
+        product(count, flag(change)),
+        flag(later.has(Cue::Name) && earlier.has(Cue::Name)),
+        flag(later.negated != earlier.negated),
+        frame,
+        flag(!earlier.owner && !later.involves_owner),
+        product(close, count),
+        flag(closeness.is_none()),
+        product((matter.min(1) * 1000) as i32, flag(change)),
+        (new_names.min(3) * 1000) as i32,
+        flag(earlier.has(Cue::Trouble)),
+        (later.stems.len().min(16) * 1000 / 16) as i32,
+        product(frame, flag(amounts == Amounts::Differ)),
+        product(close, flag(solved)),
+        flag(now),
+        product(close, flag(now)),
+        product((names.min(2) * 1000) as i32, flag(later.has(Cue::End))),
+        product((matter.min(1) * 1000) as i32, flag(now)),
+        product(
+            flag(earlier.owner && !later.involves_owner),
+            (new_names.min(2) * 1000) as i32,
+        ),
+        product(count, flag(later.has(Cue::Return))),
+        product(count, flag(later.has(Cue::Correct))),
+        product(close, close),
+        product((names.min(2) * 1000) as i32, flag(change)),
+        product(count, flag(later.has(Cue::Name) && earlier.has(Cue::Name))),
+        flag(earlier.has(Cue::Name) && !later.has(Cue::Name)),
+        product((matter.min(1) * 1000) as i32, flag(solved)),
+        product(close, flag(earlier.has(Cue::Trouble))),
+        product(
+            (matter.min(1) * 1000) as i32,
+            flag(earlier.owner && later.owner),
+        ),
+        product(count, flag(amounts == Amounts::Differ)),
+        flag(n == 0),
+    ]
+}
+
+/// Share of the earlier statement's words, function words included, that the later one repeats in order.
+fn frame(earlier: &Facts, later: &Facts) -> i32 {
+    let (a, b) = (&earlier.words, &later.words);
+    if a.is_empty() || b.is_empty() {
+        return 0;
+    }
+    let mut row = vec![0_u16; b.len() + 1];
+    for word in a {
+        let mut diagonal = 0;
+        for (at, other) in b.iter().enumerate() {
+            let above = row[at + 1];
+            row[at + 1] = if word == other {
+                diagonal + 1
+            } else {
+                above.max(row[at])
+            };
+            diagonal = above;
+        }
+    }
+    i32::from(row[b.len()]) * 1000 / a.len().min(b.len()) as i32
+}
+
+/// Weights of the features, in thousandths.
+#[derive(Clone, Debug, Default)]
+struct Weights {
+    of: Vec<i32>,
+    retire: i64,
+    doubt: i64,
+}
+
+/// How a statement relates to an earlier one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Relation {
+    /// They are about different things, or both hold.
+    Apart,
+    /// The same fact in other words.
+    Same,
+    /// Another value of the same attribute.
+    Replaces,
+    /// The earlier one was never right.
+    Corrects,
+    /// The earlier one is over, and nothing takes its place.
+    Ends,
+    /// They may contradict each other; both are kept and marked.
+    Conflicts,
+    /// A part of the earlier one, or something of its kind: both hold, and belong together.
+    Beside,
+}
+
+/// A relation and what it rests on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Compared {
+    /// The relation.
+    pub relation: Relation,
+    /// A phrase for the history.
+    pub why: &'static str,
+    /// How sure, in thousandths; comparable between pairs.
+    pub score: i64,
+}
+
+impl Changes {
+    pub(crate) fn compare(
+        &self,
+        earlier: &Facts,
+        later: &Facts,
+        closeness: Option<i32>,
+    ) -> Compared {
+        let found = |relation, why, score| Compared {
+            relation,
+            why,
+            score,
+        };
+        if self.is_same(earlier, later) {
+            return found(Relation::Same, "the same in other words", 0);
+        }
+        let features = features(earlier, later, closeness);
+        let score = self.weights.score(&features);
+        if let Some(why) = held(earlier, later, closeness) {
+            let beside = matches!(why, BESIDE | PART) && score >= self.weights.doubt;
+            let relation = if beside {
+                Relation::Beside
+            } else {
+                Relation::Apart
+            };
+            return found(relation, why, score);
+        }
+        // Without a word that says so, only a likeness beyond doubt replaces: "I ran 5 km", "I ran 8 km".
+        let said = later.planned
+            || ends_all(earlier, later)
+            || [Cue::Change, Cue::Now, Cue::Return, Cue::Name]
+                .iter()
+                .any(|cue| later.has(*cue));
+        let least = self
+            .weights
+            .retire
+            .saturating_add(if said { 0 } else { UNSAID });
+        if score >= least {
+            let (relation, why) = if later.has(Cue::Correct) {
+                (Relation::Corrects, "a correction of it")
+            } else if earlier.has(Cue::Trouble) && later.has(Cue::Solved) {
+                (Relation::Replaces, "what came of it")
+            } else if later.has(Cue::Return) {
+                (Relation::Replaces, "back to what was before")
+            } else if later.has(Cue::End)
+                && !later.has(Cue::Change)
+                && !later.has(Cue::Now)
+                && later.quantities.is_empty()
+            {
+                (Relation::Ends, "it is over")
+            } else {
+                (Relation::Replaces, "another value of the same")
+            };
+            return found(relation, why, score);
+        }
+        if score >= self.weights.doubt {
+            return found(Relation::Conflicts, "may contradict it", score);
+        }
+        found(Relation::Apart, "about something else", score)
+    }
+
+    /// Equal but for function words. A number, a unit, a name or a negation that differs makes another fact.
+    fn is_same(&self, earlier: &Facts, later: &Facts) -> bool {
+        let stems = |facts: &Facts| -> Vec<Box<str>> {
+            facts.stems.iter().map(|s| s.stem.clone()).collect()
+        };
+        earlier.stems.len() >= 2
+            && earlier.negated == later.negated
+            && earlier.question == later.question
+            && earlier.owner == later.owner
+            && earlier.persons == later.persons
+            && earlier.quantities == later.quantities
+            && earlier.cues == later.cues
+            && earlier.matters == later.matters
+            && stems(earlier) == stems(later)
+    }
+
+    pub(crate) fn read() -> (Self, Vec<LineError>) {
+        let mut errors = Vec::new();
+        let cue = |name: &str| CLASSES.iter().find(|(n, _)| *n == name).map(|(_, c)| *c);
+        let cues = Phrases::read(CUES.0, CUES.1, cue, &mut errors);
+        let mut names: Vec<String> = Vec::new();
+        let matter = |name: &str| {
+            let at = names
+                .iter()
+                .position(|known| known == name)
+                .unwrap_or_else(|| {
+                    names.push(name.to_owned());
+                    names.len() - 1
+                });
+            u8::try_from(at).ok()
+        };
+        let matters = Phrases::read(MATTERS.0, MATTERS.1, matter, &mut errors);
+        let weights = Weights::read(WEIGHTS.0, WEIGHTS.1, &mut errors);
+        (
+            Self {
+                cues,
+                matters,
+                weights,
+            },
+            errors,
+        )
+    }
+
+    pub(crate) fn features(
+        &self,
+        earlier: &Facts,
+        later: &Facts,
+        closeness: Option<i32>,
+    ) -> Vec<i32> {
+        features(earlier, later, closeness)
+    }
+}
+
+/// Least score of a replacement and of a doubt, in thousandths.
+const RETIRE: &str = "retire";
+const DOUBT: &str = "doubt";
+
+impl Weights {
+    fn read(file: &'static str, text: &str, errors: &mut Vec<LineError>) -> Self {
+        let mut weights = Self {
+            of: vec![0; FEATURE_NAMES.len()],
+            // Nothing is retired by a file that says nothing.
+            retire: i64::MAX,
+            doubt: i64::MAX,
+        };
+        for (at, line) in text.lines().enumerate() {
+            if line.trim().is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let parsed = line
+                .split_once('\t')
+                .and_then(|(name, number)| Some((name, number.trim().parse::<i32>().ok()?)));
+            let place = parsed.and_then(|(name, weight)| {
+                match name {
+                    RETIRE => weights.retire = i64::from(weight),
+                    DOUBT => weights.doubt = i64::from(weight),
+                    name => {
+                        *weights
+                            .of
+                            .get_mut(FEATURE_NAMES.iter().position(|n| *n == name)?)? = weight
+                    }
+                }
+                Some(())
+            });
+            if place.is_none() {
+                errors.push(LineError {
+                    file,
+                    line: at + 1,
+                    problem: "expected the name of a feature and a whole number, separated by a tab",
+                });
+            }
+        }
+        weights
+    }
+
+    /// The sum of weighted features, in thousandths.
+    fn score(&self, features: &[i32]) -> i64 {
+        let sum: i64 = features
+            .iter()
+            .zip(&self.of)
+            .map(|(feature, weight)| i64::from(*feature) * i64::from(*weight))
+            .sum();
+        sum / 1000
+    }
+}
+
+const BESIDE: &str = "stands beside it";
+const PART: &str = "changes a part of it";
+
+/// The statement says more than one thing: "and" or several commas join them, or it gives several quantities.
+fn facets(facts: &Facts) -> bool {
+    facts
+        .joined
+        .iter()
+        .any(|(left, right)| !left.is_empty() && !right.is_empty())
+        || facts.commas >= 2
+}
+
+/// The earlier one says where, when and how, and the later one only one of these.
+fn says_less(earlier: &Facts, later: &Facts) -> bool {
+    earlier.places >= 3 && later.places + 1 < earlier.places
+}
+
+/// The later one says that the whole is over, wrong or settled.
+fn ends_all(earlier: &Facts, later: &Facts) -> bool {
+    later.has(Cue::End)
+        || later.has(Cue::Correct)
+        || (earlier.has(Cue::Trouble) && later.has(Cue::Solved))
+}
+
+/// What a replacement that no word announces needs beyond the least score, in thousandths.
+const UNSAID: i64 = 1000;
+
+/// Cosine of statements on one matter that share no word, in thousandths.
+const CLOSE: i32 = 400;
+
+/// Why nothing of `earlier` may be retired by `later`, whatever the score says.
+fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Option<&'static str> {
+    let shares = later
+        .stems
+        .iter()
+        .any(|s| earlier.stems.iter().any(|e| e.stem == s.stem));
+    if !shares && later.matters.is_disjoint(&earlier.matters) && closeness.unwrap_or(0) < CLOSE {
+        return Some("nothing in common");
+    }
+    let shares_name = later.stems.iter().any(|s| {
+        earlier
+            .stems
+            .iter()
+            .any(|e| e.stem == s.stem && (e.name || s.name))
+    });
+    let corrects = later.has(Cue::Correct);
+    if later.question || earlier.question {
+        return Some("a question");
+    }
+    if later.has(Cue::Add) && !corrects && !later.has(Cue::End) {
+        return Some(BESIDE);
+    }
+    if later.has(Cue::Same) && !later.has(Cue::End) && !corrects {
+        return Some("says what has not changed");
+    }
+    if later.has(Cue::Part)
+        || changes_part(earlier, later)
+        || (((facets(earlier) && !facets(later)) || says_less(earlier, later))
+            && !ends_all(earlier, later))
+    {
+        return Some(PART);
+    }
+    // Somebody else: the later one names a person that the earlier does not, and not the owner.
+    let other_opens = later
+        .opening_persons
+        .iter()
+        .any(|p| !earlier.persons.contains(p));
+    if other_opens && !later.involves_owner && !corrects {
+        return Some("about somebody else");
+    }
+    let was_other = earlier
+        .opening_persons
+        .iter()
+        .any(|p| !later.persons.contains(p));
+    if was_other && !earlier.involves_owner && !shares_name {
+        return Some("about somebody else");
+    }
+    let opens_alike = later
+        .opening
+        .as_ref()
+        .is_some_and(|o| earlier.stems.iter().any(|s| s.stem == *o));
+    let shares_person = later.persons.iter().any(|p| earlier.persons.contains(p));
+    if later.starts_other
+        && !opens_alike
+        && !shares_person
+        && earlier.involves_owner
+        && !later.involves_owner_beyond_telling()
+    {
+        return Some("about somebody else");
+    }
+    if !earlier.subject.is_empty()
+        && !later.subject.is_empty()
+        && !later.involves_owner
+        && !corrects
+        && !later
+            .stems
+            .iter()
+            .any(|s| earlier.subject.last() == Some(&s.stem))
+        && !earlier
+            .stems
+            .iter()
+            .any(|s| later.subject.last() == Some(&s.stem))
+    {
+        return Some("has another subject");
+    }
+    let owners = |facts: &Facts| -> BTreeSet<Box<str>> {
+        facts.owned.iter().map(|(_, of)| of.clone()).collect()
+    };
+    let things = |facts: &Facts| -> BTreeSet<Box<str>> {
+        facts.owned.iter().map(|(thing, _)| thing.clone()).collect()
+    };
+    if !corrects
+        && !owners(earlier).is_disjoint(&owners(later))
+        && things(earlier).is_disjoint(&things(later))
+    {
+        return Some("about something else of theirs");
+    }
+    if !later.involves_owner
+        && later.owned.iter().any(|(thing, of)| {
+            earlier.stems.iter().any(|s| s.stem == *thing)
+                && !earlier.stems.iter().any(|s| s.stem == *of)
+        })
+    {
+        return Some("of somebody else");
+    }
+    if currencies(earlier, later) && !corrects {
+        return Some("in another currency");
+    }
+    if fewer_of_a_kind(earlier, later) {
+        return Some(PART);
+    }
+    let renews = [Cue::Name, Cue::Change, Cue::Correct, Cue::End, Cue::Return];
+    if earlier.has(Cue::Name)
+        && earlier.stems.len() <= NAMING_STEMS
+        && !renews.iter().any(|cue| later.has(*cue))
+    {
+        return Some("not about its name");
+    }
+    if later.has(Cue::Name)
+        && !corrects
+        && earlier.stems.len() > NAMING_STEMS
+        && !later.has(Cue::End)
+    {
+        return Some("holds under the new name");
+    }
+    let numbered = earlier.numbered.as_ref().zip(later.numbered.as_ref());
+    if numbered.is_some_and(|(one, other)| one != other) && !corrects {
+        return Some("another of the kind");
+    }
+    if other_thing(earlier, later) {
+        return Some("about something else of the kind");
+    }
+    if amounts(earlier, later) == Amounts::Equal
+        && !corrects
+        && later.quantities.len() == earlier.quantities.len()
+        && !later.has(Cue::Change)
+        && !later.has(Cue::Now)
+    {
+        return Some("the same quantity");
+    }
+    None
+}
+
+/// The later one speaks of one side of an "and" of the earlier, and leaves the other side out.
+fn changes_part(earlier: &Facts, later: &Facts) -> bool {
+    let said = |place: &usize| {
+        earlier
+            .stems
+            .get(*place)
+            .is_some_and(|stem| later.stems.iter().any(|s| s.stem == stem.stem))
+    };
+    earlier.joined.iter().any(|(left, right)| {
+        let (on_left, on_right) = (left.iter().any(said), right.iter().any(said));
+        let left_out = |side: &[usize]| !side.is_empty() && !side.iter().any(said);
+        // Words before the first side stand for the whole as well: only what is said of the second side is a part.
+        (on_right && left_out(left)) || (on_left && left.iter().all(said) && left_out(right))
+    })
+}
+
+/// Most words with content of a statement that only says how something is called.
+const NAMING_STEMS: usize = 5;
+
+/// Both name money, and not one currency is the same.
+fn currencies(earlier: &Facts, later: &Facts) -> bool {
+    let money = |facts: &Facts| -> BTreeSet<&'static str> {
+        facts
+            .quantities
+            .iter()
+            .filter_map(|q| match q.unit {
+                Unit::Money(name) => Some(name),
+                _ => None,
+            })
+            .collect()
+    };
+    let (one, other) = (money(earlier), money(later));
+    !one.is_empty() && !other.is_empty() && one.is_disjoint(&other)
+}
+
+/// The earlier one has several quantities of a kind, and the later one gives only some of them anew.
+fn fewer_of_a_kind(earlier: &Facts, later: &Facts) -> bool {
+    later.quantities.iter().any(|one| {
+        let count = |facts: &Facts| {
+            facts
+                .quantities
+                .iter()
+                .filter(|q| q.unit == one.unit)
+                .count()
+        };
+        let comparable = !matches!(one.unit, Unit::Plain | Unit::Of(_));
+        comparable && count(earlier) > count(later)
+    })
+}
+
+/// The same noun near the beginning of both with another noun before it: "the invoicing database", "the analytics database".
+fn other_thing(earlier: &Facts, later: &Facts) -> bool {
+    later.stems.iter().enumerate().take(4).any(|(at, noun)| {
+        let Some(place) = earlier
+            .stems
+            .iter()
+            .take(4)
+            .position(|s| s.stem == noun.stem)
+        else {
+            return false;
+        };
+        if noun.at > 3 || earlier.stems[place].at > 3 {
+            return false;
+        }
+        let modifier = |facts: &Facts, at: usize| {
+            let before = facts.before.get(at).copied().flatten()?;
+            facts.stems.get(before).cloned()
+        };
+        let (Some(one), Some(other)) = (modifier(earlier, place), modifier(later, at)) else {
+            return false;
+        };
+        let digit = |s: &Stem| s.stem.bytes().next().is_some_and(|b| b.is_ascii_digit());
+        !one.name
+            && !other.name
+            && !digit(&one)
+            && !digit(&other)
+            && one.stem != other.stem
+            && !later.stems.iter().any(|s| s.stem == one.stem)
+            && !earlier.stems.iter().any(|s| s.stem == other.stem)
+    })
+}
