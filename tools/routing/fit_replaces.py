@@ -88,7 +88,7 @@ def fit(examples, rounds=3000, decay=0.01, rate=0.05):
 
 
 # Least scores of a replacement and of a doubt, chosen on the topics left out of each fit.
-RETIRE, DOUBT = 3200, 1200
+RETIRE, DOUBT = 3600, 1200
 # What the comparison says where no guard holds.
 FREE = ("about something else", "may contradict it", "another value of the same", "back to what was before", "it is over",
         "a correction of it", "what came of it")

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_index::dequantise;
-use foremind_router::{Facts, Relation, Router};
+use foremind_router::{Facts, Relation};
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
     Ambient, Change, Embedding, Record, RecordId, Revision, Severity, Status, SupersedeKind,
@@ -100,7 +100,9 @@ impl Engine {
                     .or_insert_with(|| self.router.facts(&earlier.text));
                 resolved.compared += 1;
                 let compared = self.router.compare(known, &own, candidate.closeness);
-                let relation = cautious(compared.relation, earlier, &own, &self.router);
+                let relation = cautious(compared.relation, earlier, || {
+                    self.router.overrules(known, &own)
+                });
                 if relation != Relation::Apart {
                     pairs.push((
                         compared.score,
@@ -245,13 +247,11 @@ impl Engine {
     }
 }
 
-/// What endangers is not retired by a likeness: only by words that end or correct it.
-fn cautious(relation: Relation, earlier: &Record, later: &Facts, router: &Router) -> Relation {
+/// What endangers is not retired by a likeness: only by words that end or correct it, or say that its amount changed.
+fn cautious(relation: Relation, earlier: &Record, overruled: impl Fn() -> bool) -> Relation {
     let lasting = earlier.route.severity == Severity::Severe || earlier.route.ttl == Ttl::Permanent;
     match relation {
-        Relation::Replaces | Relation::Ends if lasting && !router.contradicts(later) => {
-            Relation::Conflicts
-        }
+        Relation::Replaces | Relation::Ends if lasting && !overruled() => Relation::Conflicts,
         relation => relation,
     }
 }

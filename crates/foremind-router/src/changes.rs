@@ -24,6 +24,8 @@ pub(crate) const WEIGHTS: (&str, &str) = ("replaces.tsv", include_str!("../data/
 const PHRASE_WORDS: usize = 6;
 /// So many words at its beginning tell whom a statement is about.
 const OPENING_WORDS: usize = 5;
+/// Most words of a list before its "and".
+const LIST_WORDS: usize = 12;
 /// So many words of a statement are compared; what is beyond tells nothing more.
 const WORDS: usize = 96;
 
@@ -43,6 +45,7 @@ pub(crate) enum Cue {
     Person,
     Now,
     Part,
+    Future,
 }
 
 const CLASSES: &[(&str, Cue)] = &[
@@ -59,6 +62,7 @@ const CLASSES: &[(&str, Cue)] = &[
     ("person", Cue::Person),
     ("now", Cue::Now),
     ("part", Cue::Part),
+    ("future", Cue::Future),
 ];
 
 /// Phrases with what they mean.
@@ -178,8 +182,8 @@ pub struct Facts {
     involves_owner: bool,
     /// "My sister": of a person of the owner's.
     persons_owned: bool,
-    /// Words of what "and" joins, in pairs of sides, as places in `stems`.
-    joined: Vec<(Vec<usize>, Vec<usize>)>,
+    /// Of each "and" the items that it joins, each as places in `stems`.
+    joined: Vec<Vec<Vec<usize>>>,
     /// The word before each stem where both touch, for "web shop" and "coffee shop".
     before: Vec<Option<usize>>,
     /// The first word, where it may be a name that the statement is about.
@@ -255,6 +259,12 @@ const OWNER: &[&str] = &[
 const PREPOSITIONS: &[&str] = &[
     "in", "at", "on", "with", "for", "from", "by", "near", "to", "through", "via", "über", "mit",
     "im", "am", "con", "en", "para", "avec", "dans", "chez", "com", "em", "nel", "alla",
+];
+/// Words whose number says which one it is, not how many.
+const KINDS: &[&str] = &[
+    "number", "no", "nr", "platform", "chapter", "step", "item", "room", "group", "part", "server",
+    "team", "line", "gate", "floor", "plot", "project", "phase", "unit", "house", "flat", "class",
+    "car", "bus",
 ];
 /// Verbs that end the subject of a sentence.
 const VERBS: &[&str] = &[
@@ -458,8 +468,7 @@ impl Facts {
         self.read_subject(words, count);
         self.numbered = (1..count.min(OPENING_WORDS)).find_map(|at| {
             let word = words.folded(at);
-            let noun =
-                self.stems.iter().any(|s| s.at + 1 == at) || words.folded(at - 1) == "number";
+            let noun = KINDS.contains(&words.folded(at - 1));
             let digits = word.bytes().all(|b| b.is_ascii_digit());
             let measured = UNITS
                 .iter()
@@ -507,21 +516,30 @@ impl Facts {
             {
                 continue;
             }
-            // Back to the first word without content.
-            let first = (0..at)
-                .rev()
-                .find_map(|w| match place_of(w) {
-                    None => Some(w + 1),
-                    Some(_) => words.word(w).before.has(Gap::CLAUSE).then_some(w),
-                })
-                .unwrap_or(0);
-            let left = (first..at).filter_map(place_of).collect();
+            // Back over items between commas; of the first only the words that touch.
+            let mut items: Vec<Vec<usize>> = vec![Vec::new()];
+            for w in (at.saturating_sub(LIST_WORDS)..at).rev() {
+                let place = place_of(w);
+                let comma = words.word(w).before.has(Gap::CLAUSE);
+                let more = (at.saturating_sub(LIST_WORDS)..=w)
+                    .any(|w| words.word(w).before.has(Gap::CLAUSE));
+                if let (Some(item), Some(place)) = (items.last_mut(), place) {
+                    item.push(place);
+                } else if !more && items.last().is_some_and(|item| !item.is_empty()) {
+                    break;
+                }
+                if comma {
+                    items.push(Vec::new());
+                }
+            }
             let clause = |w: usize| words.word(w).before.has(Gap::SENTENCE);
             let end = (at + 1..(at + 8).min(count))
                 .find(|w| clause(*w))
                 .unwrap_or((at + 8).min(count));
             let right = (at + 1..end).filter_map(place_of).collect();
-            joined.push((left, right));
+            items.push(right);
+            items.retain(|item| !item.is_empty());
+            joined.push(items);
         }
         let before = self
             .stems
@@ -555,8 +573,19 @@ impl Facts {
         self.owner
     }
 
-    pub(crate) fn contradicts(&self) -> bool {
-        self.negated || self.has(Cue::End) || self.has(Cue::Correct) || self.has(Cue::Solved)
+    /// Says that `earlier` is over or was never so, or gives another amount of it and says that it changed.
+    pub(crate) fn overrules(&self, earlier: &Self) -> bool {
+        let denies = [Cue::End, Cue::Correct, Cue::Solved]
+            .iter()
+            .any(|cue| self.has(*cue));
+        let changes = self.planned || self.has(Cue::Change) || self.has(Cue::Now);
+        let shares = self
+            .stems
+            .iter()
+            .any(|s| earlier.stems.iter().any(|e| e.stem == s.stem));
+        denies
+            || self.negated != earlier.negated
+            || (changes && shares && amounts(earlier, self) == Amounts::Differ)
     }
 
     fn has(&self, cue: Cue) -> bool {
@@ -982,6 +1011,10 @@ pub const FEATURE_NAMES: &[&str] = &[
     "no-share",
 ];
 
+/// Places in [`FEATURE_NAMES`].
+const SHARED: usize = 1;
+const DIFFER: usize = 15;
+
 /// Features of a pair, in thousandths.
 fn features(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Vec<i32> {
     let shared: Vec<&Stem> = later
@@ -1166,7 +1199,7 @@ impl Changes {
         let features = features(earlier, later, closeness);
         let score = self.weights.score(&features);
         if let Some(why) = held(earlier, later, closeness) {
-            let beside = matches!(why, BESIDE | PART) && score >= self.weights.doubt;
+            let beside = matches!(why, BESIDE | PART | TO_COME) && score >= self.weights.doubt;
             let relation = if beside {
                 Relation::Beside
             } else {
@@ -1177,6 +1210,7 @@ impl Changes {
         // Without a word that says so, only a likeness beyond doubt replaces: "I ran 5 km", "I ran 8 km".
         let said = later.planned
             || ends_all(earlier, later)
+            || (features[DIFFER] > 0 && features[SHARED] >= 2000)
             || [Cue::Change, Cue::Now, Cue::Return, Cue::Name]
                 .iter()
                 .any(|cue| later.has(*cue));
@@ -1315,20 +1349,21 @@ impl Weights {
 }
 
 const BESIDE: &str = "stands beside it";
+const TO_COME: &str = "still to come";
 const PART: &str = "changes a part of it";
 
 /// The statement says more than one thing: "and" or several commas join them, or it gives several quantities.
 fn facets(facts: &Facts) -> bool {
-    facts
-        .joined
-        .iter()
-        .any(|(left, right)| !left.is_empty() && !right.is_empty())
-        || facts.commas >= 2
+    facts.joined.iter().any(|items| items.len() > 1) || facts.commas >= 2
 }
 
 /// The earlier one says where, when and how, and the later one only one of these.
 fn says_less(earlier: &Facts, later: &Facts) -> bool {
-    earlier.places >= 3 && later.places + 1 < earlier.places
+    (earlier.places >= 3 && later.places + 1 < earlier.places)
+        // Much is said of it, and little of that again.
+        || (earlier.stems.len() >= LONG_STEMS
+            && 2 * later.stems.len() <= earlier.stems.len() + 2
+            && ![Cue::Change, Cue::Return].iter().any(|cue| later.has(*cue)))
 }
 
 /// The later one says that the whole is over, wrong or settled.
@@ -1368,6 +1403,9 @@ fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Option<&'stat
     }
     if later.has(Cue::Same) && !later.has(Cue::End) && !corrects {
         return Some("says what has not changed");
+    }
+    if later.has(Cue::Future) && !later.planned && !ends_all(earlier, later) {
+        return Some(TO_COME);
     }
     if later.has(Cue::Part)
         || changes_part(earlier, later)
@@ -1485,14 +1523,14 @@ fn changes_part(earlier: &Facts, later: &Facts) -> bool {
             .get(*place)
             .is_some_and(|stem| later.stems.iter().any(|s| s.stem == stem.stem))
     };
-    earlier.joined.iter().any(|(left, right)| {
-        let (on_left, on_right) = (left.iter().any(said), right.iter().any(said));
-        let left_out = |side: &[usize]| !side.is_empty() && !side.iter().any(said);
-        // Words before the first side stand for the whole as well: only what is said of the second side is a part.
-        (on_right && left_out(left)) || (on_left && left.iter().all(said) && left_out(right))
+    earlier.joined.iter().any(|items| {
+        let touched = items.iter().filter(|item| item.iter().any(said)).count();
+        touched > 0 && touched < items.len()
     })
 }
 
+/// So many words with content say several things.
+const LONG_STEMS: usize = 7;
 /// Most words with content of a statement that only says how something is called.
 const NAMING_STEMS: usize = 5;
 

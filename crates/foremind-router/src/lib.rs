@@ -253,10 +253,11 @@ impl Router {
         self.tables.changes.compare(earlier, later, closeness)
     }
 
-    /// Whether a statement says that something is over, or was never so.
+    /// Whether `later` says that `earlier` is over or was never so, or that its amount changed: what may retire a fact that
+    /// endangers.
     #[must_use]
-    pub fn contradicts(&self, facts: &Facts) -> bool {
-        facts.contradicts()
+    pub fn overrules(&self, earlier: &Facts, later: &Facts) -> bool {
+        later.overrules(earlier)
     }
 
     /// What the weights of `data/replaces.tsv` are fitted to, in thousandths; named by [`FEATURE_NAMES`]. `closeness` is the

@@ -95,6 +95,7 @@ const FOREIGN_MONTHS: &[(&str, u32)] = &[
     ("avril", 4),
     ("abril", 4),
     ("aprile", 4),
+    ("mai", 5),
     ("mayo", 5),
     ("maio", 5),
     ("maggio", 5),
@@ -229,6 +230,9 @@ pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
             )
             || matches!(words.phrase(w, w + 2), "going to" | "get to")
     });
+    if let Some(day) = unspaced_start(&clock, words) {
+        return start(day);
+    }
     for from in 0..words.len() {
         let word = words.folded(from);
         let opens = {
@@ -236,10 +240,19 @@ pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
             before.has(crate::words::Gap::SENTENCE) || before.has(crate::words::Gap::CLAUSE)
         };
         let date = match word {
-            "from" | "starting" | "ab" | "desde" => from + 1,
+            "from" | "starting" | "ab" | "desde" | "da" | "dal" | "des" => from + 1,
+            "tomorrow" if future => return start(clock.today + 1),
             "of" if from > 0 && words.folded(from - 1) == "as" => from + 1,
             "partir" if from > 0 => from + 2,
-            "on" | "in" | "am" | "im" if opens || future => from + 1,
+            "in" if opens || future => {
+                // "In two weeks we move."
+                if let Some(end) = clock.duration(words, from + 1) {
+                    let day = (end - 1 + clock.offset_ms).div_euclid(DAY_MS);
+                    return start(day).filter(|_| day > clock.today);
+                }
+                from + 1
+            }
+            "on" | "am" | "im" if opens || future => from + 1,
             "next" if opens || future => {
                 let week = clock.today - clock.today_weekday() + 7;
                 let (year, _, _) = civil(clock.today);
@@ -247,6 +260,13 @@ pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
                     "week" => return start(week),
                     "month" => return start(last_of_month(clock.today) + 1),
                     "year" => return start(days(year + 1, 1, 1)),
+                    word if WEEKDAYS.contains(&word) => {
+                        return clock.start(words, from + 1).and_then(|(day, _)| start(day));
+                    }
+                    "spring" => return start(clock.first(3, None)),
+                    "summer" => return start(clock.first(6, None)),
+                    "autumn" | "fall" => return start(clock.first(9, None)),
+                    "winter" => return start(clock.first(12, None)),
                     word => {
                         if let Some(month) = self::month(word) {
                             return start(clock.first(month, None));
@@ -270,6 +290,27 @@ pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
         }
     }
     None
+}
+
+/// "3月1日から", "3월 1일부터", "从5月起": a month, perhaps a day, and the mark that it begins there.
+fn unspaced_start(clock: &Clock, words: &Words) -> Option<i64> {
+    let at = (0..words.len()).find(|at| matches!(words.folded(at + 1), "月" | "월"))?;
+    let month = words
+        .folded(at)
+        .parse()
+        .ok()
+        .filter(|m| (1..=12).contains(m))?;
+    let has_day = matches!(words.folded(at + 3), "日" | "号" | "號" | "일");
+    let day = if has_day {
+        day_number(words.folded(at + 2))
+    } else {
+        None
+    };
+    let behind = at + if has_day { 4 } else { 2 };
+    let begins = matches!(words.folded(behind), "起" | "开" | "開" | "부" | "か")
+        && (words.folded(behind) != "か" || words.folded(behind + 1) == "ら");
+    let day = clock.first(month, day);
+    (begins && day > clock.today).then_some(day)
 }
 
 /// For the hours after the telling.
@@ -712,6 +753,13 @@ mod tests {
             Some((2027, 3, 1)),
         );
         check("Ab dem 1. April zahlen wir 935 Euro", Some((2027, 4, 1)));
+        check("In two weeks we'll move the office", Some((2026, 12, 13)));
+        check(
+            "Next Monday we switch to the new rota",
+            Some((2026, 11, 30)),
+        );
+        check("3월 1일부터 테니스를 치기로 했어요", Some((2027, 3, 1)));
+        check("4月から新しい家です", Some((2027, 4, 1)));
         check("We're flying to Crete on 9 May", None);
         check("a room from the 10th to the 17th of July", None);
         check("I started on 12 November", None);
