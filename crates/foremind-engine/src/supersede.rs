@@ -381,3 +381,100 @@ fn cosine(a: Option<&Embedding>, b: Option<&Embedding>) -> Option<i32> {
         sum as f64 * f64::from(a.scale) * f64::from(b.scale),
     ))
 }
+
+#[cfg(test)]
+mod tests {
+    use foremind_types::{Entry, Name, Role, Scope, WriterId};
+
+    use super::*;
+    use crate::statements;
+    use crate::write::{Told, record_of};
+
+    const DAY_MS: i64 = 86_400_000;
+
+    fn ambient(call: u64) -> Ambient {
+        let mut entropy = [0; 32];
+        entropy[..8].copy_from_slice(&call.to_le_bytes());
+        Ambient {
+            now_ms: 20_000 * DAY_MS + call as i64,
+            utc_offset_min: 0,
+            entropy,
+        }
+    }
+
+    /// The records of a turn, as `note` makes them.
+    fn records(engine: &Engine, text: &str, at: &Ambient) -> Vec<Record> {
+        let scope = Scope::user(Name::new("ada").unwrap());
+        let told = Told {
+            scope: &scope,
+            role: Role::User,
+            thread: None,
+            turn: None,
+            tier: None,
+        };
+        statements::of_turn(&engine.guard, &engine.router, text, at)
+            .unwrap()
+            .iter()
+            .enumerate()
+            .map(|(position, statement)| record_of(&told, position as u16, statement, at))
+            .collect()
+    }
+
+    fn add(engine: &mut Engine, counter: u64, mut changes: Vec<Change>, records: Vec<Record>) {
+        changes.extend(
+            records
+                .into_iter()
+                .map(|record| Change::Add(Box::new(record))),
+        );
+        engine.apply(Entry {
+            writer: WriterId(1),
+            counter,
+            lamport: counter + 1,
+            at_ms: 0,
+            changes,
+        });
+    }
+
+    /// The work of a write does not grow with the versions before it.
+    #[test]
+    fn thousands_of_versions_cost_as_much_as_a_few() {
+        // The full count is 10,000.
+        let versions = if std::env::var_os("FOREMIND_LONG").is_some() {
+            10_000
+        } else {
+            300
+        };
+        let mut engine = Engine::new();
+        let mut most = 0;
+        for n in 0..versions {
+            let at = ambient(n);
+            let text = format!("My salary is {} euros before tax now.", 30_000 + 1_000 * n);
+            let mut adding = records(&engine, &text, &at);
+            let resolved = engine.resolve(&mut adding, &VectorCache::default(), &at);
+            most = most.max(resolved.compared);
+            add(&mut engine, n, resolved.changes, adding);
+        }
+        let current = engine
+            .state
+            .records()
+            .filter(|r| r.status == Status::Current);
+        assert_eq!(current.count(), 1);
+        assert!(most <= 2, "{most} comparisons");
+    }
+
+    #[test]
+    fn a_turn_of_hundreds_of_contradictions_is_bounded() {
+        let engine = Engine::new();
+        let at = ambient(0);
+        let text: String = (0..500)
+            .map(|n| format!("The notice period on our flat is {n} weeks. "))
+            .collect();
+        let mut adding = records(&engine, &text, &at);
+        let statements = adding.len();
+        assert!(statements > 400);
+        let resolved = engine.resolve(&mut adding, &VectorCache::default(), &at);
+        assert!(resolved.compared <= statements * IN_TURN);
+        let links = adding.iter().map(|record| record.supersedes.len()).max();
+        assert!(links.unwrap() <= REPLACED + CONFLICTS);
+    }
+}

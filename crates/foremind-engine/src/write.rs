@@ -195,7 +195,7 @@ impl Engine {
                 outcomes.push((known.id, Outcome::Merged));
                 continue;
             }
-            let record = new_record(told, *position, statement, at);
+            let record = record_of(told, *position, statement, at);
             outcomes.push((record.id, Outcome::Added));
             added.insert(identity, adding.len());
             adding.push(record);
@@ -346,7 +346,13 @@ struct Noting {
     outcomes: Vec<(RecordId, Outcome)>,
 }
 
-fn new_record(told: &Told<'_>, position: u16, statement: &Statement, at: &Ambient) -> Record {
+/// The record of a statement that is told for the first time.
+pub(crate) fn record_of(
+    told: &Told<'_>,
+    position: u16,
+    statement: &Statement,
+    at: &Ambient,
+) -> Record {
     let routing = &statement.routing;
     let route = match told.tier {
         Some(tier) => owner_route(&routing.route, tier),
