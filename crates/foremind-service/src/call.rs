@@ -461,8 +461,12 @@ impl Service {
                 plan.charge = Some((self.bucket(&grant.tenant, &grant.user), grant.jti.clone()));
             } else {
                 let rate = self.rate();
+                // With whose it is, since others may choose the same id for theirs.
+                let Grant {
+                    tenant, user, jti, ..
+                } = &**grant;
                 self.buckets
-                    .take(rate, grant.jti.as_str(), at.now_ms)
+                    .take(rate, &format!("{tenant}/{user}/{jti}"), at.now_ms)
                     .map_err(limited)?;
             }
         }
@@ -723,6 +727,15 @@ impl Service {
             user: asked.user.clone(),
             what: Noting::Known(asked.owner),
         });
+        if !self
+            .config
+            .grants_for(self.config.signing_kid.as_str(), &asked.tenant)
+        {
+            return Err(Problem::new(
+                Kind::Outside,
+                "the key that signs is for another tenant",
+            ));
+        }
         let scope = Scope {
             user: asked.user,
             project: asked.project,

@@ -78,6 +78,9 @@ pub enum GrantKey {
         kid: Name,
         /// At least 32 bytes.
         secret: Secret,
+        /// The only tenant that its grants are for; absent: all.
+        #[serde(default)]
+        tenant: Option<Name>,
     },
     /// Ed25519, to sign and to check.
     #[serde(rename = "EdDSA")]
@@ -90,6 +93,9 @@ pub enum GrantKey {
         /// The public key, 32 bytes, where somebody else signs.
         #[serde(default)]
         public: Option<Secret>,
+        /// The only tenant that its grants are for; absent: all.
+        #[serde(default)]
+        tenant: Option<Name>,
     },
 }
 
@@ -97,6 +103,12 @@ impl GrantKey {
     pub(crate) fn kid(&self) -> &Name {
         match self {
             Self::Hs256 { kid, .. } | Self::EdDsa { kid, .. } => kid,
+        }
+    }
+
+    fn tenant(&self) -> Option<&Name> {
+        match self {
+            Self::Hs256 { tenant, .. } | Self::EdDsa { tenant, .. } => tenant.as_ref(),
         }
     }
 }
@@ -230,6 +242,12 @@ impl Config {
             .iter()
             .find(|key| key.kid().as_str() == kid)?;
         verifier(key).ok()
+    }
+
+    /// Whether grants of this key may be for a tenant.
+    pub(crate) fn grants_for(&self, kid: &str, tenant: &Name) -> bool {
+        let key = self.grant_keys.iter().find(|key| key.kid().as_str() == kid);
+        key.is_some_and(|key| key.tenant().is_none_or(|only| only == tenant))
     }
 
     pub(crate) fn signer(&self) -> Result<Signer, ConfigError> {

@@ -183,6 +183,9 @@ impl Grant {
             Verifier::EdDsa(key) => signed(&Ed25519, &key, &untrusted)?,
         }
         let grant: Self = part(claims)?;
+        if !config.grants_for(header.kid.as_str(), &grant.tenant) {
+            return Err(GrantError::BadClaims);
+        }
         grant.check(now_ms)?;
         Ok(grant)
     }

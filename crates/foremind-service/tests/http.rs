@@ -573,3 +573,17 @@ fn narrowed_grants_see_their_project_and_what_is_the_users_as_a_whole() {
     let (_, left) = kit.ask("GET /v1/records?tenant=a&user=u", &key(), None);
     assert!(left.to_string().contains("warfarin") && left.to_string().contains("nuts"));
 }
+
+#[test]
+fn a_key_of_one_tenant_makes_grants_for_it_alone() {
+    let mut config = config();
+    config["signingKid"] = "partner".into();
+    let mut kit = Kit::with(&config);
+    let grant = kit.grant(&json!({ "tenant": "b", "user": "u" }));
+    assert_eq!(kit.ask("GET /v1/profile", &grant, None).0, 200);
+    for tenant in ["a", "bb", "B"] {
+        let body = json!({ "tenant": tenant, "user": "u" });
+        let (status, problem) = kit.ask("POST /v1/grants", &key(), Some(&body));
+        assert_eq!((status, &problem["code"]), (403, &json!("outside-grant")));
+    }
+}

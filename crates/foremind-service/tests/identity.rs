@@ -170,6 +170,13 @@ fn tokens() -> Vec<(String, String, &'static str)> {
         signed_ed("e1", 32, &claims()),
         "grant-invalid",
     );
+    for tenant in ["a", "ab", "B", "bb"] {
+        add(
+            &format!("a key of tenant b for {tenant}"),
+            signed_ed("partner", 32, &with(claims(), "tenant", json!(tenant))),
+            "grant-invalid",
+        );
+    }
     // Swapped and invented kids.
     for kid in ["h2", "e1", "s1", "h3", "H1", "h1.", "h"] {
         add(

@@ -142,6 +142,7 @@ pub fn config() -> Value {
             { "alg": "HS256", "kid": "h1", "secret": secret(21) },
             { "alg": "HS256", "kid": "h2", "secret": secret(22) },
             { "alg": "EdDSA", "kid": "e1", "seed": secret(31) },
+            { "alg": "EdDSA", "kid": "partner", "seed": secret(32), "tenant": "b" },
         ],
         "signingKid": "h1",
         "origins": ["https://app.example.com"],
