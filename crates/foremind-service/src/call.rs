@@ -691,6 +691,7 @@ impl Service {
             scope: grant.scope(),
             query,
             budget_tokens: budget(budget_tokens)?,
+            as_of_ms: None,
         };
         plan.end = End::Prompt(None);
         let work = Work::Ask {
@@ -705,6 +706,7 @@ impl Service {
         let request = Request::Profile {
             scope: grant.scope(),
             budget_tokens: budget(budget_tokens)?,
+            as_of_ms: None,
         };
         plan.end = End::Prompt(None);
         self.ask(plan, &grant.tenant, request);

@@ -184,6 +184,7 @@ fn ask(
             let request = Request::Profile {
                 scope: asked.scope,
                 budget_tokens: asked.budget_tokens,
+                as_of_ms: None,
             };
             match drive(host, &place.space, &mut memory, request, None)? {
                 Some(Response::Profile(prompt)) => Ok(Answer::Late(prompt)),
