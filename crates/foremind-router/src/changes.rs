@@ -660,6 +660,8 @@ struct Quantity {
     /// In thousandths of the base unit.
     value: i64,
     unit: Unit,
+    /// The unit as it was written: amounts in two units are equal when they are nearly so.
+    written: Box<str>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -860,6 +862,7 @@ fn quantities(text: &str, words: &Words, count: usize) -> Vec<Quantity> {
         let quantity = |value: f64, unit: Unit| Quantity {
             value: value.round() as i64,
             unit,
+            written: unit_word.strip_suffix('s').unwrap_or(unit_word).into(),
         };
         let before = if start > 0 {
             words.folded(start - 1)
@@ -941,8 +944,10 @@ fn amounts(earlier: &Facts, later: &Facts) -> Amounts {
         if like.peek().is_none() {
             continue;
         }
-        let equal =
-            like.any(|q| (q.value - one.value).abs() * 50 <= q.value.abs().max(one.value.abs()));
+        let equal = like.any(|q| {
+            let near = (q.value - one.value).abs() * 50 <= q.value.abs().max(one.value.abs());
+            q.value == one.value || (near && q.written != one.written)
+        });
         match (equal, result) {
             (false, _) => return Amounts::Differ,
             (true, _) => result = Amounts::Equal,
