@@ -1381,6 +1381,10 @@ fn ends_all(earlier: &Facts, later: &Facts) -> bool {
 /// What a replacement that no word announces needs beyond the least score, in thousandths.
 const UNSAID: i64 = 1000;
 
+/// More words with content than a plain statement of one fact has, and the cosine from which they count all the same.
+const CHATTER_STEMS: usize = 8;
+const VERY_CLOSE: i32 = 700;
+
 /// Cosine of statements on one matter that share no word, in thousandths.
 const CLOSE: i32 = 400;
 
@@ -1390,6 +1394,34 @@ fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Option<&'stat
         .stems
         .iter()
         .any(|s| earlier.stems.iter().any(|e| e.stem == s.stem));
+    // In ordinary talk everything resembles everything a little: chatter that shares a word or a matter retires nothing.
+    let common = later
+        .stems
+        .iter()
+        .filter(|s| earlier.stems.iter().any(|e| e.stem == s.stem))
+        .count();
+    let long = later.stems.len().max(earlier.stems.len()) > CHATTER_STEMS;
+    if long && common < 3 && closeness.is_none_or(|close| close < VERY_CLOSE) {
+        return Some("too little in common");
+    }
+    if [
+        "by the way",
+        "thinking of",
+        "thinking about",
+        "interested in",
+        "looking for",
+    ]
+    .iter()
+    .any(|p| {
+        let words: Vec<&str> = p.split(' ').collect();
+        [earlier, later].iter().any(|f| {
+            f.words
+                .windows(words.len())
+                .any(|w| w.iter().zip(&words).all(|(a, b)| **a == **b))
+        })
+    }) {
+        return Some("in passing");
+    }
     if !shares && later.matters.is_disjoint(&earlier.matters) && closeness.unwrap_or(0) < CLOSE {
         return Some("nothing in common");
     }
