@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use foremind_types::{Error, ErrorCode};
-use foremind_vault::{Head, HeadToken, Key, Run, Vault, VaultError};
+use foremind_vault::{Head, HeadToken, Key, Run, Sequenced, Vault, VaultError};
 
 use foremind_engine::Engine;
 
@@ -19,6 +19,10 @@ pub(crate) struct CatchUp {
     attempts: u32,
     /// Whether an older head than one seen is no news.
     stale_reads: bool,
+    /// Whether the first state is still being read, which has to be whole.
+    opening: bool,
+    /// Of a replica: what was read of the state to come.
+    held: Vec<Sequenced>,
     /// The head under which a value was missing: if it is still the head then, the value is lost.
     hole: Option<(HeadToken, VaultError)>,
 }
@@ -49,14 +53,17 @@ impl CatchUp {
             phase: head_phase(vault),
             attempts: 0,
             stale_reads: vault.reads_stale(),
+            opening: false,
+            held: Vec::new(),
             hole: None,
         };
-        (catch_up, vec![Key::head()])
+        (catch_up, head_keys(vault.reads_stale()))
     }
 
     /// Starts from the head that `vault` was opened with.
     pub(crate) fn opened(vault: &Vault) -> (Self, Progress) {
         let (mut catch_up, _) = Self::start(vault);
+        catch_up.opening = true;
         let head = vault.head().clone();
         catch_up.phase = Phase::Runs {
             rest: vault.missing(&head).into(),
@@ -76,6 +83,15 @@ impl CatchUp {
     ) -> Result<Progress, Error> {
         match &mut self.phase {
             Phase::Head { floor } => {
+                if self.stale_reads {
+                    if let Some(stamp) = values.get(1).and_then(Option::as_ref) {
+                        vault.saw_stamp(stamp);
+                    }
+                    // Where it was seen before, it is only not seen from here.
+                    if values.first().is_none_or(Option::is_none) && !self.opening {
+                        return Ok(Progress::Done);
+                    }
+                }
                 let value = values.first().and_then(Option::as_ref).ok_or_else(|| {
                     Error::new(
                         ErrorCode::StorageLost,
@@ -110,12 +126,18 @@ impl CatchUp {
                     let (own, later) = values.split_at(run.values().min(values.len()));
                     values = later;
                     match vault.read_run(&run, own) {
-                        Ok(entries) => {
-                            for sequenced in entries {
-                                if vault.absorb(&sequenced)? {
-                                    engine.apply(sequenced.entry);
-                                }
+                        // All of it or nothing: the rest may not be seen for a while.
+                        Ok(entries) if self.stale_reads => self.held.extend(entries),
+                        Ok(entries) => absorb(entries, vault, engine)?,
+                        // What a replica does not show yet: what is known stays.
+                        Err(VaultError::Missing { .. }) if self.stale_reads => {
+                            if self.opening {
+                                return Err(Error::new(
+                                    ErrorCode::StorageFailed,
+                                    "the replica cannot be seen as a whole yet; try again in a minute",
+                                ));
                             }
+                            return Ok(Progress::Done);
                         }
                         // Another writer folded it away since the head was read, or it is lost.
                         Err(error @ VaultError::Missing { .. }) => {
@@ -128,7 +150,7 @@ impl CatchUp {
                             }
                             self.hole = Some((head.token(), error));
                             self.phase = head_phase(vault);
-                            return Ok(Progress::Read(vec![Key::head()]));
+                            return Ok(Progress::Read(head_keys(self.stale_reads)));
                         }
                         Err(error) => return Err(error.into()),
                     }
@@ -139,6 +161,7 @@ impl CatchUp {
         if matches!(progress, Progress::Done)
             && let Phase::Runs { head, .. } = &self.phase
         {
+            absorb(core::mem::take(&mut self.held), vault, engine)?;
             vault.install((**head).clone());
         }
         Ok(progress)
@@ -162,6 +185,23 @@ impl CatchUp {
             Progress::Read(keys)
         }
     }
+}
+
+fn absorb(entries: Vec<Sequenced>, vault: &mut Vault, engine: &mut Engine) -> Result<(), Error> {
+    for sequenced in entries {
+        if vault.absorb(&sequenced)? {
+            engine.apply(sequenced.entry);
+        }
+    }
+    Ok(())
+}
+
+/// What is asked for to see how far the store is.
+fn head_keys(stale_reads: bool) -> Vec<Key> {
+    if stale_reads {
+        return vec![Key::head(), Key::stamp()];
+    }
+    vec![Key::head()]
 }
 
 fn head_phase(vault: &Vault) -> Phase {

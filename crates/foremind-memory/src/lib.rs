@@ -13,6 +13,7 @@ mod merge;
 mod opening;
 mod protocol;
 mod rekey;
+mod replica;
 mod store;
 mod survey;
 mod task;
@@ -22,6 +23,9 @@ pub use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, Wr
 pub use memory::{Memory, Op};
 pub use opening::Opening;
 pub use protocol::{KeySource, OpenOptions, OpenReply, OpenStep, Reply, Step};
+pub use replica::{
+    Freshness, PUBLISH_EVERY_MS, PublishReply, PublishStep, Published, Publisher, RETAIN_MS,
+};
 pub use store::{Capabilities, Commit, StoreReply, StoreStep, Strategy, Written};
 pub use survey::Survey;
 pub use task::{Chore, Damage, Report, Task, TaskReply, TaskStep, Verified};

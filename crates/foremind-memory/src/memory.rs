@@ -8,6 +8,7 @@ use foremind_vault::{
 };
 
 use crate::catch_up::{CatchUp, Progress};
+use crate::replica::read_only;
 use crate::{Reply, Step};
 
 /// How often an operation plans again because another writer was faster.
@@ -303,6 +304,9 @@ impl Memory {
         strict: bool,
         draws: &mut Draws,
     ) -> Result<Step, Error> {
+        if self.vault.reads_stale() {
+            return Err(read_only());
+        }
         let planned = self.planned(entries, strict);
         let keys = self.keys_of(&planned);
         if keys.is_empty() {

@@ -19,6 +19,8 @@ pub struct Opening {
     attempts: u32,
     steps: u64,
     profile: Option<ProfileView>,
+    /// Of a replica.
+    stamp: Option<Vec<u8>>,
 }
 
 #[derive(Debug)]
@@ -66,6 +68,7 @@ impl Opening {
             attempts: 0,
             steps: 0,
             profile: None,
+            stamp: None,
         }
     }
 
@@ -202,9 +205,14 @@ impl Opening {
             (Phase::Reading, OpenReply::Values(values)) => {
                 let mut values = values.into_iter();
                 let (slot, head) = (values.next().flatten(), values.next().flatten());
+                self.stamp = values.next().flatten();
                 match (slot, head) {
                     (Some(slot), Some(head)) => self.unwrap(&slot, Some(head), draws),
                     (None, None) => self.create(draws),
+                    _ if self.options.stale_reads => Err(Error::new(
+                        ErrorCode::StorageLost,
+                        "no memory is published here, or it cannot be seen yet",
+                    )),
                     (slot, _) => {
                         // The two are read one after the other where a store has no snapshot: look again.
                         let absent = if slot.is_some() {
@@ -275,7 +283,11 @@ impl Opening {
     fn read(&mut self) -> OpenStep {
         self.phase = Phase::Reading;
         OpenStep::NeedRead {
-            keys: vec![Key::slot(), Key::head()],
+            keys: if self.options.stale_reads {
+                vec![Key::slot(), Key::head(), Key::stamp()]
+            } else {
+                vec![Key::slot(), Key::head()]
+            },
         }
     }
 
@@ -401,6 +413,9 @@ impl Opening {
         let mut vault = Box::new(vault);
         if self.options.stale_reads {
             vault.read_stale();
+            if let Some(stamp) = self.stamp.take() {
+                vault.saw_stamp(&stamp);
+            }
         }
         if self.options.profile_first
             && let Some(key) = vault.profile_key()

@@ -34,8 +34,9 @@ pub enum Strategy {
     /// As [`Strategy::Single`], but who takes the first ticket of a generation writes it, and the others wait.
     Ticket,
     /// One writer by contract: the values, a copy of the head under a name of its own, the head, and a look whether it
-    /// is still there. A second writer gets `conflict` as soon as it can be seen; nothing of either is lost, and who
-    /// opens the memory next merges both.
+    /// is still there. A commit that finds another writer's head where it expected its own is refused with a `conflict`
+    /// error before it has written anything. A race that is lost unseen is a `conflict` at the next read; nothing of
+    /// either is lost, and who opens the memory next merges both.
     Single,
 }
 
@@ -129,6 +130,8 @@ pub enum StoreStep {
     /// Increment the number of this name by 1, from 0; answer with [`StoreReply::Ticket`]. Numbers live beside the
     /// values.
     Ticket(String),
+    /// Forget the number of this name, which nobody needs any more; answer with [`StoreReply::Done`].
+    DropTicket(String),
     /// Delete values, some of which may be absent; answer with [`StoreReply::Done`].
     Delete(Vec<Key>),
     /// The end.
@@ -180,8 +183,10 @@ enum Next {
     Log,
     Head,
     Verify,
+    VerifySlot,
     Late,
     Delete,
+    DropTicket,
     Unwrite,
     Over,
 }
@@ -236,9 +241,8 @@ impl Commit {
         match (done, reply) {
             (Next::Start, StoreReply::Begin) => {
                 if self.strategy == Strategy::Ticket {
-                    let generation = self.expected.map_or(0, |token| token.generation() + 1);
                     self.next = Next::Claim;
-                    return StoreStep::Ticket(format!("ticket-{generation}"));
+                    return StoreStep::Ticket(self.ticket());
                 }
                 self.compare()
             }
@@ -251,6 +255,13 @@ impl Commit {
             }
             (Next::Compare, StoreReply::Value(value)) => {
                 if !is_expected(value.as_deref(), self.expected) {
+                    // Somebody writes to the very memory that this writer has open and was promised to be alone with.
+                    if self.strategy == Strategy::Single && self.expected.is_some() {
+                        return self.over(Err(Error::new(
+                            ErrorCode::Conflict,
+                            "another writer is at work in a store that takes one; nothing was written, end one of them and try again",
+                        )));
+                    }
                     return self.over(Ok(Written::Conflict));
                 }
                 match self.slot.clone() {
@@ -285,6 +296,11 @@ impl Commit {
             }
             (Next::Verify, StoreReply::Value(value)) => {
                 if value.as_deref() == Some(self.head.as_slice()) {
+                    // Somebody else may have made the memory meanwhile, and put another key in place of this one.
+                    if self.slot.is_some() && self.strategy != Strategy::Swap {
+                        self.next = Next::VerifySlot;
+                        return StoreStep::Get(Key::slot());
+                    }
                     return self.late();
                 }
                 // Sure that it is not written only where the store compares by itself.
@@ -298,8 +314,18 @@ impl Commit {
                 };
                 self.over(Err(error))
             }
+            (Next::VerifySlot, StoreReply::Value(value)) => {
+                if value == self.slot {
+                    return self.late();
+                }
+                self.over(Err(Error::new(
+                    ErrorCode::Conflict,
+                    "another writer made a memory here at the same time; nothing was stored in either, open it again",
+                )))
+            }
             (Next::Late, StoreReply::Done) => self.delete(),
-            (Next::Delete, StoreReply::Done) => self.over(Ok(Written::Committed)),
+            (Next::Delete, StoreReply::Done) => self.drop_ticket(),
+            (Next::DropTicket, StoreReply::Done) => self.over(Ok(Written::Committed)),
             (Next::Unwrite, StoreReply::Done) => self.over(Ok(Written::Conflict)),
             _ => self.over(Err(crate::task::out_of_turn())),
         }
@@ -317,6 +343,7 @@ impl Commit {
             Next::Unwrite => self.over(Ok(Written::Conflict)),
             // Old values of a fold are deleted by the next commit. What was to be erased must not pass for gone.
             Next::Delete if !self.strict => self.over(Ok(Written::Committed)),
+            Next::DropTicket => self.over(Ok(Written::Committed)),
             _ => {
                 let error = self.failure.take().unwrap_or(error);
                 self.over(Err(error))
@@ -364,10 +391,24 @@ impl Commit {
 
     fn delete(&mut self) -> StoreStep {
         if self.deletes.is_empty() {
-            return self.over(Ok(Written::Committed));
+            return self.drop_ticket();
         }
         self.next = Next::Delete;
         StoreStep::Delete(core::mem::take(&mut self.deletes))
+    }
+
+    /// Who takes a ticket of this generation from now on finds the head moved on, whatever its number.
+    fn drop_ticket(&mut self) -> StoreStep {
+        if self.strategy != Strategy::Ticket {
+            return self.over(Ok(Written::Committed));
+        }
+        self.next = Next::DropTicket;
+        StoreStep::DropTicket(self.ticket())
+    }
+
+    fn ticket(&self) -> String {
+        let generation = self.expected.map_or(0, |token| token.generation() + 1);
+        format!("ticket-{generation}")
     }
 }
 

@@ -7,6 +7,7 @@ use serde::Serialize;
 use crate::export::Export;
 use crate::import::Import;
 use crate::rekey::Rekey;
+use crate::replica::read_only;
 use crate::survey::Survey;
 use crate::{DataKey, KeySource, Memory};
 
@@ -231,6 +232,9 @@ impl Memory {
     pub fn step_task(&mut self, chore: &mut Chore, reply: TaskReply, at: &Ambient) -> TaskStep {
         if let TaskReply::Failed(error) = reply {
             return TaskStep::Done(Err(error));
+        }
+        if matches!(chore.0, Kind::Import(_) | Kind::Rekey(_)) && self.vault().reads_stale() {
+            return TaskStep::Done(Err(read_only()));
         }
         let mut draws = self.draws(at);
         let step = match &mut chore.0 {

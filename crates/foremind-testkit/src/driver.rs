@@ -1,11 +1,12 @@
 use foremind_memory::{
-    DataKey, KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Opening, Reply, Report,
-    Request, Response, Step, Survey, Task, TaskReply, TaskStep, Written,
+    DataKey, KeySource, Memory, Op, OpenOptions, OpenReply, OpenStep, Opening, PublishReply,
+    PublishStep, Published, Publisher, Reply, Report, Request, Response, Step, Survey, Task,
+    TaskReply, TaskStep, Written,
 };
 use foremind_types::{Error, ErrorCode};
 use foremind_vault::Key;
 
-use crate::{Encoder, SeededAmbient, Store};
+use crate::{Encoder, LaggingStore, SeededAmbient, Store};
 
 /// Runs an operation to its end.
 ///
@@ -223,6 +224,41 @@ pub fn survey(
         reply = match served(step, wrapper, &mut File::default(), store) {
             Ok(reply) => reply,
             Err(end) => return *end,
+        };
+    }
+}
+
+/// Publishes a memory to a replica, once; the replica's store takes single values, one after the other.
+///
+/// # Errors
+/// The publication's.
+pub fn publish(
+    publisher: &mut Publisher,
+    memory: &Memory,
+    store: &mut dyn Store,
+    replica: &mut LaggingStore,
+    now_ms: i64,
+) -> Result<Published, Error> {
+    let mut reply = PublishReply::Begin;
+    loop {
+        let done = |result: Result<(), Error>| match result {
+            Ok(()) => PublishReply::Done,
+            Err(error) => PublishReply::Failed(error),
+        };
+        reply = match publisher.step(memory, reply, now_ms) {
+            PublishStep::NeedRead { keys } => store
+                .read(&keys)
+                .map_or_else(PublishReply::Failed, PublishReply::Values),
+            PublishStep::Write(puts) => {
+                let mut puts = puts.into_iter();
+                done(puts.try_for_each(|(key, value)| replica.publish(&key, Some(value))))
+            }
+            PublishStep::Delete(keys) => {
+                done(keys.iter().try_for_each(|key| replica.publish(key, None)))
+            }
+            PublishStep::End(end) => return end,
+            // It cannot be listed.
+            _ => PublishReply::Names(None),
         };
     }
 }

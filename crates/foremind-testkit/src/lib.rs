@@ -7,9 +7,10 @@ mod encoder;
 mod entropy;
 mod primitive;
 mod store;
+pub mod suite;
 
 pub use driver::{
-    FakeWrapper, File, Opened, Running, drive, open, open_with, read_opening, run, survey,
+    FakeWrapper, File, Opened, Running, drive, open, open_with, publish, read_opening, run, survey,
 };
 pub use encoder::{Encoder, NoEncoder, WordEncoder};
 pub use entropy::SeededAmbient;

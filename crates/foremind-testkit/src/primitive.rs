@@ -7,6 +7,7 @@ use foremind_types::{Error, ErrorCode};
 use foremind_vault::{HeadToken, Key};
 
 use crate::Store;
+use crate::suite::Race;
 
 /// How a planned failure ends a [`PrimitiveStore`]: everything after it fails too, as if the machine had gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,8 +29,8 @@ pub struct PrimitiveStore {
     crash: Option<(u64, Crash)>,
     dead: bool,
     writes: u64,
-    /// Set by a test between two steps of a commit: what another one does there.
-    pub meanwhile: Option<BTreeMap<Key, Vec<u8>>>,
+    /// What another one writes during the next commit, and when.
+    pub meanwhile: Option<(Race, BTreeMap<Key, Vec<u8>>)>,
 }
 
 impl PrimitiveStore {
@@ -141,6 +142,13 @@ impl PrimitiveStore {
                 }
                 StoreReply::Ticket(*number)
             }
+            StoreStep::DropTicket(name) => {
+                let mask = self.write_mask()?;
+                if bit(mask, 0) {
+                    self.tickets.remove(&name);
+                }
+                StoreReply::Done
+            }
             StoreStep::End(_) => StoreReply::Done,
         };
         self.alive()?;
@@ -182,10 +190,12 @@ impl Store for PrimitiveStore {
             if let StoreStep::End(end) = step {
                 return end;
             }
-            // Another writer comes in once the head was compared.
-            if matches!(step, StoreStep::Set(_))
-                && let Some(others) = self.meanwhile.take()
-            {
+            let due = match &self.meanwhile {
+                Some((Race::Seen, _)) => matches!(step, StoreStep::Get(_)),
+                Some((Race::Unseen, _)) => matches!(step, StoreStep::Set(_)),
+                None => false,
+            };
+            if let Some((_, others)) = self.meanwhile.take_if(|_| due) {
                 self.values.extend(others);
             }
             reply = self.serve(step).unwrap_or_else(StoreReply::Failed);
@@ -196,6 +206,14 @@ impl Store for PrimitiveStore {
         self.serve(StoreStep::Set(puts.to_vec()))?;
         self.serve(StoreStep::Delete(deletes.to_vec())).map(|_| ())
     }
+}
+
+/// Values by the names that a memory uses.
+pub(crate) fn keyed(values: BTreeMap<String, Vec<u8>>) -> BTreeMap<Key, Vec<u8>> {
+    values
+        .into_iter()
+        .filter_map(|(name, value)| Some((Key::parse(&name)?, value)))
+        .collect()
 }
 
 /// What was written to a value and when; `None`: deleted.
@@ -209,15 +227,46 @@ pub struct LaggingStore {
     now_ms: u64,
     written: BTreeMap<Key, Versions>,
     absent_until_ms: BTreeMap<Key, u64>,
+    /// Reads so far, where each is answered from another place.
+    scattered: Option<u64>,
 }
 
 impl LaggingStore {
     /// How late a read may be.
     pub const LAG_MS: u64 = 60_000;
 
+    /// As the default, but that each value is read from a place of its own, which lags by 0 to [`LaggingStore::LAG_MS`].
+    #[must_use]
+    pub fn scattered() -> Self {
+        Self {
+            scattered: Some(0),
+            ..Self::default()
+        }
+    }
+
     /// Lets time pass.
     pub fn advance_ms(&mut self, ms: u64) {
         self.now_ms += ms;
+    }
+
+    /// Everything written, as it will be seen once time has passed.
+    #[must_use]
+    pub fn latest(&self) -> BTreeMap<Key, Vec<u8>> {
+        let last = |versions: &Versions| versions.last().and_then(|(_, value)| value.clone());
+        let values = self.written.iter();
+        values
+            .filter_map(|(key, versions)| Some((key.clone(), last(versions)?)))
+            .collect()
+    }
+
+    fn lag_ms(&mut self) -> u64 {
+        let Some(reads) = &mut self.scattered else {
+            return Self::LAG_MS;
+        };
+        *reads += 1;
+        let hash = blake3::hash(&reads.to_le_bytes());
+        let lag = u64::from(u16::from_le_bytes([hash.as_bytes()[0], hash.as_bytes()[1]]));
+        lag * Self::LAG_MS / u64::from(u16::MAX)
     }
 
     /// Publishes a value.
@@ -250,7 +299,6 @@ impl Store for LaggingStore {
     }
 
     fn read(&mut self, keys: &[Key]) -> Result<Vec<Option<Vec<u8>>>, Error> {
-        let seen_ms = self.now_ms.checked_sub(Self::LAG_MS);
         let mut values = Vec::new();
         for key in keys {
             let missing = self.absent_until_ms.get(key);
@@ -258,6 +306,7 @@ impl Store for LaggingStore {
                 values.push(None);
                 continue;
             }
+            let seen_ms = self.now_ms.checked_sub(self.lag_ms());
             let versions = self.written.get(key).into_iter().flatten();
             let seen = versions.rev().find(|(at_ms, _)| Some(*at_ms) <= seen_ms);
             let value = seen.and_then(|(_, value)| value.clone());

@@ -10,23 +10,20 @@ mod common;
 
 use std::collections::BTreeSet;
 
-use common::{Dice, HOST_KEY, ada, forget, ids, ingest, remember};
+use common::{Dice, HOST_KEY, forget, ingest, remember};
 use foremind_memory::{
     Capabilities, DataKey, KeySource, Memory, OpenOptions, Report, Request, Response, Strategy,
     Survey, Task,
 };
 use foremind_testkit::{
     Crash, FakeWrapper, File, LaggingStore, MemoryStore, NoEncoder, PrimitiveStore, SeededAmbient,
-    Store, drive, open_with, run, survey,
+    Store, drive, open_with, run, suite, survey,
 };
 use foremind_types::{Error, ErrorCode, RecordId};
-use foremind_vault::Key;
 
 fn options(store: &dyn Store) -> OpenOptions {
-    let mut options = OpenOptions::new(KeySource::Host(DataKey::new(HOST_KEY)));
-    let strategy = store.capabilities().strategy();
-    options.journals = strategy.is_ok_and(Strategy::needs_journals);
-    options
+    assert_eq!(HOST_KEY, suite::SUITE_KEY);
+    suite::suite_options(store.capabilities())
 }
 
 /// A person at a memory on some store.
@@ -52,24 +49,7 @@ impl Seat {
     }
 
     fn texts(&mut self, store: &mut dyn Store) -> Result<BTreeSet<String>, Error> {
-        let list = Request::List {
-            scope: ada(),
-            tier: None,
-            status: None,
-            domain: None,
-            limit: 1000,
-            after: None,
-        };
-        match self.ask(store, list)? {
-            Response::List(listing) => {
-                let count = listing.records.len();
-                let texts: BTreeSet<String> =
-                    listing.records.into_iter().map(|one| one.text).collect();
-                assert_eq!(texts.len(), count, "a record twice");
-                Ok(texts)
-            }
-            other => panic!("{other:?}"),
-        }
+        suite::texts_of(&mut self.memory, store, &mut self.ambient)
     }
 }
 
@@ -116,28 +96,54 @@ fn the_strategy_follows_from_the_capabilities() {
 
 #[test]
 fn what_is_told_is_there_for_the_next_one() {
+    suite::told_is_there_for_the_next_one(&mut MemoryStore::default());
+    for capabilities in PRIMITIVE {
+        suite::told_is_there_for_the_next_one(&mut PrimitiveStore::new(capabilities));
+    }
+}
+
+#[test]
+fn two_that_take_turns_lose_nothing() {
+    suite::two_that_take_turns_lose_nothing(&mut MemoryStore::default());
+    for capabilities in PRIMITIVE {
+        suite::two_that_take_turns_lose_nothing(&mut PrimitiveStore::new(capabilities));
+    }
+}
+
+#[test]
+fn another_writer_that_can_be_seen_is_waited_for_or_refused() {
+    for capabilities in PRIMITIVE {
+        suite::another_writer_is_seen(&mut PrimitiveStore::new(capabilities));
+    }
+}
+
+#[test]
+fn a_lost_race_is_told_and_both_journals_are_merged() {
+    for capabilities in PRIMITIVE {
+        suite::another_writer_is_not_seen(&mut PrimitiveStore::new(capabilities));
+    }
+}
+
+#[test]
+fn no_cut_of_the_making_or_of_a_short_history_loses_or_halves_a_write() {
+    for capabilities in PRIMITIVE {
+        suite::no_cut_loses_or_halves_a_write(&mut PrimitiveStore::new(capabilities), 10);
+    }
+}
+
+#[test]
+fn what_a_history_leaves_on_any_store_is_whole() {
     for mut store in stores() {
         let store = store.as_mut();
         let mut seat = Seat::at(store, 1);
-        let mut expected = BTreeSet::new();
-        let mut first = None;
-        for number in 0..80 {
+        for number in 0..40 {
             let text = format!("statement number {number}");
-            let told = seat.ask(store, remember(&text)).unwrap();
-            first = first.or(Some(ids(&told)[0]));
-            expected.insert(text);
+            seat.ask(store, remember(&text)).unwrap();
         }
-        seat.ask(store, forget(first.unwrap())).unwrap();
-        expected.remove("statement number 0");
         seat.ask(store, ingest("1", "I'm allergic to tree nuts."))
             .unwrap();
-        expected.insert("I'm allergic to tree nuts.".to_owned());
-        assert_eq!(seat.texts(store).unwrap(), expected);
-        let mut next = Seat::at(store, 2);
-        assert_eq!(next.texts(store).unwrap(), expected);
+        let next = Seat::at(store, 2);
         assert_eq!(next.memory.state_digest(), seat.memory.state_digest());
-        // Few values are left over, and none of them is of any harm.
-        assert!(store.names().unwrap().len() < 60);
         let survey_of = Survey::new(options(store), false);
         let ambient = &mut SeededAmbient::new(9);
         let Report::Verify(found) = survey(survey_of, FakeWrapper(0), store, ambient).unwrap()
@@ -203,65 +209,6 @@ fn tasks_work_on_every_store() {
                 BTreeSet::from(["I'm allergic to tree nuts".to_owned()])
             );
         }
-    }
-}
-
-#[test]
-fn two_that_take_turns_lose_nothing() {
-    for mut store in stores() {
-        let store = store.as_mut();
-        let mut seats = [Seat::at(store, 1), Seat::at(store, 2)];
-        for number in 0..70 {
-            let text = format!("statement number {number}");
-            let seat = &mut seats[number % 3 % 2];
-            seat.ask(store, remember(&text)).unwrap();
-        }
-        let texts = seats.each_mut().map(|seat| seat.texts(store).unwrap());
-        assert_eq!(texts[0].len(), 70);
-        assert_eq!(texts[0], texts[1]);
-        let mut late = Seat::at(store, 3);
-        assert_eq!(late.texts(store).unwrap(), texts[0]);
-        assert_eq!(late.memory.state_digest(), seats[0].memory.state_digest());
-    }
-}
-
-/// A second writer comes in between the look at the head and the writing of it.
-#[test]
-fn a_lost_race_is_told_and_both_journals_are_merged() {
-    for folded in [false, true] {
-        let mut store = PrimitiveStore::new(Capabilities::SINGLE);
-        let mut first = Seat::at(&mut store, 1);
-        let told_before = if folded { 32 } else { 3 };
-        for number in 0..told_before {
-            let text = format!("statement number {number}");
-            first.ask(&mut store, remember(&text)).unwrap();
-        }
-        let mut second = Seat::at(&mut store, 2);
-        let mut theirs = store.clone();
-        second
-            .ask(&mut theirs, remember("told by the second"))
-            .unwrap();
-        store.meanwhile = Some(theirs.values().clone());
-        first
-            .ask(&mut store, remember("told by the first"))
-            .unwrap();
-        // The first goes on, the second learns that its head is gone.
-        let error = second.texts(&mut store).unwrap_err();
-        assert_eq!(error.code, ErrorCode::Conflict);
-        let error = second
-            .ask(&mut store, remember("told to nobody"))
-            .unwrap_err();
-        assert_eq!(error.code, ErrorCode::Conflict);
-        let mut merged = Seat::at(&mut store, 3);
-        let texts = merged.texts(&mut store).unwrap();
-        assert_eq!(texts.len(), told_before + 2);
-        for text in ["told by the first", "told by the second"] {
-            assert!(texts.contains(text), "{text}");
-        }
-        assert_eq!(Seat::at(&mut store, 4).texts(&mut store).unwrap(), texts);
-        // Nothing is merged twice.
-        let generation = merged.memory.generation();
-        assert_eq!(Seat::at(&mut store, 5).memory.generation(), generation);
     }
 }
 
@@ -402,80 +349,4 @@ fn no_crash_loses_or_halves_a_write() {
         }
     }
     println!("{images} cuts");
-}
-
-#[test]
-fn a_replica_that_lags_is_read_and_never_written_to() {
-    let mut primary = MemoryStore::default();
-    let mut seat = Seat::at(&mut primary, 1);
-    let mut replica = LaggingStore::default();
-    let mut published = std::collections::BTreeMap::new();
-    let mut publish = |replica: &mut LaggingStore, primary: &MemoryStore| {
-        // Values first, the head last; what the head no longer names stays for those who read late.
-        let values = primary.values().clone();
-        let mut changed: Vec<_> = values
-            .iter()
-            .filter(|(key, value)| published.get(*key) != Some(*value))
-            .collect();
-        changed.sort_by_key(|(key, _)| **key == Key::head());
-        for (key, value) in changed {
-            replica.publish(key, Some(value.clone())).unwrap();
-        }
-        published = values;
-    };
-    seat.ask(&mut primary, remember("I'm allergic to tree nuts"))
-        .unwrap();
-    publish(&mut replica, &primary);
-    // Too early: nothing can be seen yet, and that is remembered for a while.
-    let mut options = options(&primary);
-    options.create = false;
-    options.stale_reads = true;
-    let open = |replica: &mut LaggingStore, seed| {
-        let ambient = &mut SeededAmbient::new(seed);
-        open_with(options.clone(), FakeWrapper(0), replica, ambient)
-    };
-    assert_eq!(
-        open(&mut replica, 2).map(|_| ()).unwrap_err().code,
-        ErrorCode::StorageLost
-    );
-    replica.advance_ms(2 * LaggingStore::LAG_MS);
-    let mut reader = Seat {
-        memory: open(&mut replica, 3).unwrap(),
-        ambient: SeededAmbient::new(4),
-    };
-    let one = BTreeSet::from(["I'm allergic to tree nuts".to_owned()]);
-    assert_eq!(reader.texts(&mut replica).unwrap(), one);
-    let generation = reader.memory.generation();
-    seat.ask(&mut primary, remember("My sister lives in Lisbon"))
-        .unwrap();
-    publish(&mut replica, &primary);
-    let refused = replica.publish(&Key::head(), None).unwrap_err();
-    assert!(refused.message.starts_with("429"));
-    assert_eq!(reader.texts(&mut replica).unwrap(), one);
-    assert_eq!(reader.memory.generation(), generation);
-    replica.advance_ms(2 * LaggingStore::LAG_MS);
-    assert_eq!(reader.texts(&mut replica).unwrap().len(), 2);
-    assert_eq!(reader.memory.generation(), generation + 1);
-    // An edge that is further behind answers: no news, and no loss.
-    let mut behind = LaggingStore::default();
-    let first = one_commit_earlier(&primary);
-    for (key, value) in first.values() {
-        behind.publish(key, Some(value.clone())).unwrap();
-    }
-    behind.advance_ms(2 * LaggingStore::LAG_MS);
-    assert_eq!(reader.texts(&mut behind).unwrap().len(), 2);
-    let error = reader
-        .ask(&mut replica, remember("told to a replica"))
-        .unwrap_err();
-    assert_eq!(error.code, ErrorCode::Unsupported);
-}
-
-/// The same memory as it was before its last commit.
-fn one_commit_earlier(now: &MemoryStore) -> MemoryStore {
-    let mut store = MemoryStore::default();
-    let mut seat = Seat::at(&mut store, 1);
-    seat.ask(&mut store, remember("I'm allergic to tree nuts"))
-        .unwrap();
-    assert_eq!(store.values()[&Key::slot()], now.values()[&Key::slot()]);
-    store
 }

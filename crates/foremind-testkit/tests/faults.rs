@@ -15,10 +15,17 @@ use common::{Desk, HOST_KEY, ada, entries, forget, ids, ingest, remember};
 use foremind_engine::ForgetTarget;
 use foremind_memory::{DataKey, KeySource, OpenOptions, Request};
 use foremind_testkit::{
-    FakeWrapper, Fault, FaultKind, MemoryStore, SeededAmbient, WordEncoder, open, open_with,
+    Capabilities, FakeWrapper, Fault, FaultKind, MemoryStore, PrimitiveStore, SeededAmbient, Store,
+    WordEncoder, drive, open, open_with, suite,
 };
 use foremind_types::{ErrorCode, RecordId};
 use foremind_vault::Key;
+
+const PRIMITIVE: [Capabilities; 3] = [
+    Capabilities::SWAP,
+    Capabilities::TICKET,
+    Capabilities::SINGLE,
+];
 
 /// What a person did, and which texts must be there.
 struct History {
@@ -330,13 +337,46 @@ fn three_hundred_commits_keep_everything_in_few_values() {
     let mut fresh = Desk::on(desk.store.clone(), 2);
     assert_eq!(fresh.texts(), expected);
     assert_eq!(fresh.memory.state_digest(), desk.memory.state_digest());
-    let stored: usize = desk.store.values().values().map(Vec::len).sum();
-    let told: usize = expected.iter().map(String::len).sum();
-    println!(
-        "{} values, {} bytes a record beyond its text",
-        desk.store.values().len(),
-        (stored - told) / expected.len()
-    );
+}
+
+/// Vectors, routes, manifest, key and profile counted; the vector alone has 384 bytes.
+#[test]
+fn a_record_takes_at_most_600_bytes_beyond_its_text() {
+    let mut stores: Vec<Box<dyn Store>> = vec![Box::new(MemoryStore::default())];
+    for capabilities in PRIMITIVE {
+        stores.push(Box::new(PrimitiveStore::new(capabilities)));
+    }
+    for mut store in stores {
+        let store = store.as_mut();
+        let mut ambient = SeededAmbient::new(1);
+        let options = suite::suite_options(store.capabilities());
+        let mut memory = open_with(options, FakeWrapper(0), store, &mut ambient).unwrap();
+        let (mut told, mut records) = (0, 0);
+        for number in 0..300 {
+            let text = format!("Shelf {number} of the pantry holds {} jars", number * 7);
+            told += text.len();
+            let encoder = &mut WordEncoder;
+            let noted = drive(&mut memory, remember(&text), store, encoder, &mut ambient);
+            records += ids(&noted.unwrap()).len();
+            // At any time, and not only after a lucky fold.
+            if number >= 40 && number % 20 == 7 {
+                let stored = stored_bytes(store);
+                let each = (stored - told) / records;
+                assert!(each <= 600, "{:?}: {each} bytes", store.capabilities());
+            }
+        }
+        assert_eq!(records, 300);
+        let each = (stored_bytes(store) - told) / records;
+        println!("{:?}: {each} bytes", store.capabilities());
+    }
+}
+
+fn stored_bytes(store: &mut dyn Store) -> usize {
+    let names = store.names().unwrap();
+    let keys: Vec<Key> = names.iter().filter_map(|name| Key::parse(name)).collect();
+    assert_eq!(keys.len(), names.len());
+    let values = store.read(&keys).unwrap();
+    values.iter().flatten().map(Vec::len).sum()
 }
 
 #[test]
@@ -368,28 +408,53 @@ fn erased_text_is_in_no_stored_value() {
     assert_eq!(fresh.memory.state_digest(), desk.memory.state_digest());
 }
 
+/// The same history on every kind of store, and on a folder with a file for each value.
 #[test]
 fn known_strings_are_in_no_stored_byte() {
-    let mut desk = Desk::new();
-    let known: Vec<String> = (0..200).map(|n| format!("known string {n:03}")).collect();
-    for text in &known {
-        desk.with(remember(text), &mut WordEncoder).unwrap();
+    let folder = std::env::temp_dir().join(format!("foremind-known-{}", std::process::id()));
+    let mut stores: Vec<Box<dyn Store>> = vec![Box::new(MemoryStore::default())];
+    for capabilities in PRIMITIVE {
+        stores.push(Box::new(PrimitiveStore::new(capabilities)));
     }
-    desk.ask(ingest("turn-of-ada", "I'm allergic to hazelnut."))
-        .unwrap();
-    let more = [
-        "turn-of-ada",
-        "hazelnut",
-        "known string",
-        "words-1",
-        "embedding/1",
-    ];
-    for text in known.iter().map(String::as_str).chain(more) {
-        let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
-        for (key, value) in desk.store.values() {
-            let holds = |form: &[u8]| value.windows(form.len()).any(|window| window == form);
-            assert!(!holds(text.as_bytes()) && !holds(&wide), "{text} in {key}");
+    for mut store in stores {
+        let store = store.as_mut();
+        let mut ambient = SeededAmbient::new(1);
+        let options = suite::suite_options(store.capabilities());
+        let mut memory = open_with(options, FakeWrapper(0), store, &mut ambient).unwrap();
+        let known: Vec<String> = (0..200).map(|n| format!("known string {n:03}")).collect();
+        let mut ask = |store: &mut dyn Store, request| {
+            drive(&mut memory, request, store, &mut WordEncoder, &mut ambient).unwrap()
+        };
+        for text in &known {
+            ask(store, remember(text));
+        }
+        ask(store, ingest("turn-of-ada", "I'm allergic to hazelnut."));
+        let more = [
+            "turn-of-ada",
+            "hazelnut",
+            "known string",
+            "words-1",
+            "embedding/1",
+        ];
+        // As files, so that their names are searched as well as their bytes.
+        std::fs::create_dir_all(&folder).unwrap();
+        for name in store.names().unwrap() {
+            let key = Key::parse(&name).unwrap();
+            let value = store.read(&[key]).unwrap().remove(0).unwrap();
+            std::fs::write(folder.join(name), value).unwrap();
+        }
+        let mut raw = Vec::new();
+        for file in std::fs::read_dir(&folder).unwrap() {
+            let path = file.unwrap().path();
+            raw.extend(path.file_name().unwrap().as_encoded_bytes());
+            raw.extend(std::fs::read(&path).unwrap());
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(raw.len() > 100_000 && raw.windows(4).any(|window| window == b"FMEM"));
+        for text in known.iter().map(String::as_str).chain(more) {
+            let wide: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            let holds = |form: &[u8]| raw.windows(form.len()).any(|window| window == form);
+            assert!(!holds(text.as_bytes()) && !holds(&wide), "{text}");
         }
     }
-    assert!(desk.store.values().contains_key(&Key::head()));
 }

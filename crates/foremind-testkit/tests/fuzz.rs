@@ -15,7 +15,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use common::{Desk, Dice, entries, forget, ingest, remember};
+use common::{Desk, Dice, entries, forget, ingest, peak_kib, remember};
 use foremind_engine::Engine;
 use foremind_memory::Task;
 use foremind_testkit::{FakeWrapper, File, WordEncoder, run};
@@ -76,13 +76,6 @@ fn mutated(seed: &[u8], dice: &mut Dice) -> Vec<u8> {
         }
     }
     bytes
-}
-
-/// The peak of the process's memory, where the system tells it.
-fn peak_kib() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find(|line| line.starts_with("VmHWM:"))?;
-    line.split_whitespace().nth(1)?.parse().ok()
 }
 
 fn fuzz(name: &str, seeds: &[Vec<u8>], mut body: impl FnMut(&[u8])) {

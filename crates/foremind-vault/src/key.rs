@@ -2,8 +2,8 @@ use core::fmt;
 
 use crate::format::v1;
 
-/// Name of a stored value: `head`, `key`, `spare`, or 32 lower-case hexadecimal digits that say nothing about what
-/// they name.
+/// Name of a stored value: `head`, `key`, `spare`, `stamp`, or 32 lower-case hexadecimal digits that say nothing about
+/// what they name.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Key(String);
 
@@ -26,10 +26,16 @@ impl Key {
         Self("spare".to_owned())
     }
 
+    /// What a replica says about itself; in no other store.
+    #[must_use]
+    pub fn stamp() -> Self {
+        Self("stamp".to_owned())
+    }
+
     /// A name that a store listed, if it can be one of a memory's values.
     #[must_use]
     pub fn parse(name: &str) -> Option<Self> {
-        let known = ["head", "key", "spare"].contains(&name) || Self::is_of_log(name);
+        let known = ["head", "key", "spare", "stamp"].contains(&name) || Self::is_of_log(name);
         known.then(|| Self(name.to_owned()))
     }
 

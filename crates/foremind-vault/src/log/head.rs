@@ -9,6 +9,9 @@ use crate::{HeadToken, Key, VaultError};
 
 use super::FULL_BYTES;
 
+/// Most values of one run: 4 GB, more than a module's memory. A length beyond that is no length.
+const MOST_CHUNKS: u32 = 4_096;
+
 /// A stretch of the log: entries of consecutive sequence numbers in one sealed plaintext, which lies in
 /// one value, or in several if it is long. A run of level 0 is a loose entry, or what one import brought.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -158,6 +161,9 @@ pub(super) fn seal_head(
         garbage: head.garbage.iter().map(store_place).collect(),
     };
     let unstorable = || VaultError::Unstorable { what: "the head" };
+    if head.runs.iter().any(|run| run.place.chunks > MOST_CHUNKS) {
+        return Err(unstorable());
+    }
     let plain = postcard::to_allocvec(&manifest).map_err(|_| unstorable())?;
     if plain.len() > v1::CHUNK_BYTES {
         return Err(unstorable());
@@ -209,6 +215,7 @@ fn parse(token: HeadToken, plain: &[u8]) -> Result<Head, VaultError> {
     let place = |place: v1::Place| -> Result<Place, VaultError> {
         let chunks = place.bytes.div_ceil(v1::CHUNK_BYTES as u64);
         let fits = u64::from(place.chunks) == chunks
+            && place.chunks <= MOST_CHUNKS
             && place.ordinal.checked_add(place.chunks).is_some()
             && place.generation <= token.generation();
         if !fits {

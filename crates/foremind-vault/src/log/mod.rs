@@ -4,6 +4,7 @@ mod batch;
 mod head;
 mod plan;
 mod salvage;
+mod stamp;
 
 use std::collections::BTreeMap;
 
@@ -22,6 +23,7 @@ use crate::keys::Seals;
 use crate::redact::{self, Erased};
 use crate::{DataKey, Key, VaultError};
 use head::{Place, journal_of, read_head, seal_head};
+use stamp::Stamp;
 
 /// Loose entries that make the next commit fold them.
 pub const LOOSE_ENTRIES: usize = 32;
@@ -73,6 +75,8 @@ pub struct Vault {
     /// Whether another writer can replace the head without being noticed by the store.
     journals: bool,
     stale_reads: bool,
+    /// Of a replica: the latest stamp of this state or of an earlier one, and the latest one of a later state.
+    stamps: (Option<Stamp>, Option<Stamp>),
     /// The last entry absorbed.
     last: Option<(WriterId, u64)>,
 }
@@ -123,6 +127,7 @@ impl Vault {
             suspect: false,
             journals: false,
             stale_reads: false,
+            stamps: (None, None),
             last: None,
         }
     }
@@ -142,6 +147,40 @@ impl Vault {
     #[must_use]
     pub fn reads_stale(&self) -> bool {
         self.stale_reads
+    }
+
+    /// The stamp of a replica that holds this very state: what `head` is published since when, in Unix milliseconds.
+    #[must_use]
+    pub fn stamp(&self, at_ms: i64) -> Vec<u8> {
+        let generation = self.head.token.generation();
+        Stamp { generation, at_ms }.write(&self.seals)
+    }
+
+    /// Takes note of a stamp found in a replica; one that is altered or another memory's says nothing.
+    pub fn saw_stamp(&mut self, value: &[u8]) {
+        let Ok(stamp) = Stamp::read(&self.seals, value) else {
+            return;
+        };
+        let later = |known: &Option<Stamp>| known.is_none_or(|known| stamp.at_ms > known.at_ms);
+        if stamp.generation <= self.head.token.generation() {
+            if later(&self.stamps.0) {
+                self.stamps.0 = Some(stamp);
+            }
+        } else if later(&self.stamps.1) {
+            self.stamps.1 = Some(stamp);
+        }
+    }
+
+    /// When the state of this replica was published, or one before it; Unix milliseconds of the publisher.
+    #[must_use]
+    pub fn published_ms(&self) -> Option<i64> {
+        self.stamps.0.map(|stamp| stamp.at_ms)
+    }
+
+    /// A later generation that was published.
+    #[must_use]
+    pub fn newer_generation(&self) -> Option<u64> {
+        self.stamps.1.map(|stamp| stamp.generation)
     }
 
     /// The head that another writer, or an earlier opening, kept under a name of its own.
@@ -206,6 +245,10 @@ impl Vault {
     pub fn read_head(&self, value: &[u8], floor: u64) -> Result<Head, VaultError> {
         let head = read_head(&self.seals, &Key::head(), value)?;
         let (seen, found) = (self.head.token.generation(), head.token.generation());
+        // Read late, not gone back, even from before a repair.
+        if self.stale_reads && found < seen {
+            return Err(VaultError::Replaced { seen, found });
+        }
         if found >> EPOCH_BITS != seen >> EPOCH_BITS {
             return Err(VaultError::Repaired);
         }
@@ -387,6 +430,10 @@ impl Vault {
     pub fn install(&mut self, head: Head) {
         if head.token.generation() > self.head.token.generation() {
             self.head = head;
+            let generation = self.head.token.generation();
+            if let Some(stamp) = self.stamps.1.take_if(|one| one.generation <= generation) {
+                self.stamps.0 = Some(stamp);
+            }
         }
     }
 }
