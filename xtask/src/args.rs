@@ -8,6 +8,7 @@ usage: cargo xtask <command>
   demo [--no-serve]               install, build, tell the macaron story, then serve the page
   test [--fast | --long]          run the tests on every host; --fast without browsers and hosts
   build [--profile release|ci]    pkg/dist and target/components
+  components                      target/components alone, quickly
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
   bench size|open|write [--json]  measure
@@ -29,6 +30,8 @@ pub(crate) enum Command {
     Test(Extent),
     /// `pkg/dist` and the components.
     Build(Profile),
+    /// The components alone, in the quick profile.
+    Components,
     /// The packed model.
     Model,
     /// The import lists.
@@ -142,6 +145,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             ))),
             [.., unknown] => Err(unknown_argument(command, unknown)),
         },
+        "components" => {
+            flags(command, rest, &[])?;
+            Ok(Command::Components)
+        }
         "model" => {
             flags(command, rest, &[])?;
             Ok(Command::Model)
@@ -175,7 +182,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             ))),
         },
         unknown => Err(Error::Usage(format!(
-            "unknown command `{unknown}`; there are demo, test, build, model, imports, bench, eval"
+            "unknown command `{unknown}`; there are demo, test, build, components, model, imports, bench, eval"
         ))),
     }
 }
@@ -211,6 +218,7 @@ mod tests {
             ("test --long", Command::Test(Extent::Long)),
             ("build", Command::Build(Profile::Release)),
             ("build --profile ci", Command::Build(Profile::Ci)),
+            ("components", Command::Components),
             ("model", Command::Model),
             ("imports", Command::Imports { json: false }),
             ("imports --json", Command::Imports { json: true }),

@@ -116,8 +116,16 @@ impl WebModule {
 }
 /// The component's crate.
 const COMPONENT_PACKAGE: &str = "foremind-component";
-/// The built component, below the root.
-pub(crate) const COMPONENT: &str = "target/components/foremind.wasm";
+/// The built components, below the root, and the features of each: one for each kind of store that hosts offer, and
+/// one with a model inside.
+pub(crate) const COMPONENTS: [(&str, &[&str]); 4] = [
+    ("target/components/foremind.wasm", &[]),
+    ("target/components/foremind-draft.wasm", &["draft"]),
+    ("target/components/foremind-spin.wasm", &["spin"]),
+    ("target/components/foremind-model.wasm", &["model"]),
+];
+/// Where they are, below the root.
+const COMPONENTS_FOLDER: &str = "target/components";
 /// The npm package's built folder, below the root.
 pub(crate) const DIST: &str = "pkg/dist";
 /// The router's heads, beside the modules that run them.
@@ -154,12 +162,12 @@ pub(crate) fn everything(workspace: &Workspace, profile: Profile) -> Result<(), 
         web_module(workspace, module, profile, &dist)?;
     }
     npm_package(workspace)?;
-    component(workspace, profile)?;
+    components(workspace, profile)?;
     write(
         &workspace.path(PROFILE_FILE),
         profile.cargo_name().as_bytes(),
     )?;
-    say!("built {DIST} and {COMPONENT}");
+    say!("built {DIST} and {COMPONENTS_FOLDER}");
     Ok(())
 }
 
@@ -259,6 +267,11 @@ fn compile(
         CODE_GENERATION.to_owned(),
     ];
     let mut command = cargo();
+    // The component's feature `model` holds that file.
+    command.env(
+        "FOREMIND_MODEL_FILE",
+        workspace.path("target/model").join(model::PACK),
+    );
     command
         .args([
             "build",
@@ -390,26 +403,33 @@ pub(crate) fn page(workspace: &Workspace) -> Result<(), Error> {
     stamp.set()
 }
 
-/// Compiles the component's crate and wraps it.
-fn component(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
+/// Compiles the component's crate for each world and wraps it.
+///
+/// # Errors
+/// Those of cargo; [`Error::Artefact`] for a module that is no component.
+pub(crate) fn components(workspace: &Workspace, profile: Profile) -> Result<(), Error> {
     let worlds = workspace.path("wit");
     if !worlds.is_dir() || files_below(&worlds)?.is_empty() {
         say!("wit/ holds no world yet: no component to build");
         return Ok(());
     }
-    let input = read(&compile(
-        workspace,
-        COMPONENT_PACKAGE,
-        &[],
-        Variant::Simd128,
-        profile,
-    )?)?;
-    let bytes = ComponentEncoder::default()
-        .validate(true)
-        .module(&input)
-        .and_then(|encoder| encoder.encode())
-        .map_err(unusable(COMPONENT_PACKAGE))?;
-    write_if_changed(&workspace.path(COMPONENT), &bytes).map(|_| ())
+    model::ensure(workspace)?;
+    for (component, features) in COMPONENTS {
+        let input = read(&compile(
+            workspace,
+            COMPONENT_PACKAGE,
+            features,
+            Variant::Simd128,
+            profile,
+        )?)?;
+        let bytes = ComponentEncoder::default()
+            .validate(true)
+            .module(&input)
+            .and_then(|encoder| encoder.encode())
+            .map_err(unusable(COMPONENT_PACKAGE))?;
+        write_if_changed(&workspace.path(component), &bytes)?;
+    }
+    Ok(())
 }
 
 fn file_name(path: &Path) -> String {

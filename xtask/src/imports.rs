@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use wasmparser::{Parser, Payload};
 
-use crate::build::{self, COMPONENT, DIST, WEB_MODULES};
+use crate::build::{self, COMPONENTS, DIST, WEB_MODULES};
 use crate::error::Error;
 use crate::files::{Workspace, read};
 use crate::process::say;
@@ -42,10 +42,10 @@ pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
         .map(|module| format!("{DIST}/{}", module.wasm()));
     modules
         .chain(
-            workspace
-                .path(COMPONENT)
-                .is_file()
-                .then(|| COMPONENT.to_owned()),
+            COMPONENTS
+                .iter()
+                .filter(|(path, _)| workspace.path(path).is_file())
+                .map(|(path, _)| (*path).to_owned()),
         )
         .map(|path| {
             let bytes = read(&workspace.path(&path))?;
@@ -107,15 +107,15 @@ const GLUE: [&str; 40] = [
 /// takes nothing.
 const ONNX_GLUE: (&str, &str) = ("./foremind_onnx_bg.js", "getRandomValues");
 
-/// Compares the modules' imports with [`GLUE`] and [`ONNX_GLUE`]; how many modules passed and failed. The component's exact list is asserted
-/// by the test that runs it.
+/// Compares the modules' imports with [`GLUE`] and [`ONNX_GLUE`]; how many modules passed and failed. The components' exact lists are asserted
+/// by the test that runs them.
 ///
 /// # Errors
 /// As [`collect`].
 pub(crate) fn check(workspace: &Workspace) -> Result<(usize, usize), Error> {
     let (mut passed, mut failed) = (0, 0);
     for (path, imports) in collect(workspace)? {
-        if path == COMPONENT {
+        if COMPONENTS.iter().any(|(component, _)| path == *component) {
             continue;
         }
         let unexpected: Vec<&String> = imports.iter().filter(|import| !is_glue(import)).collect();

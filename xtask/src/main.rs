@@ -50,6 +50,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Demo { serve } => demo::run_demo(&workspace, serve),
         Command::Test(extent) => suites::run(&workspace, extent),
         Command::Build(profile) => build::everything(&workspace, profile),
+        Command::Components => build::components(&workspace, args::Profile::Ci),
         Command::Model => model::ensure(&workspace).map(|_| ()),
         Command::Imports { json } => imports::run(&workspace, json),
         Command::BenchSize { json } => bench::size(&workspace, json),

@@ -3,10 +3,14 @@
 //! All that the component can reach is what that world names. It is built for `wasm32-unknown-unknown`, where the
 //! standard library imports nothing, and `cargo xtask build` wraps it.
 //!
-//! The component that `cargo xtask build` makes finds records by their words only. The feature `embedder` links the embedder, to which the host
-//! hands its model file when it opens a memory. It is off, because the network's runtime would make the component several
-//! times as large and minutes slower to build; the world is the same with it.
+//! By itself it finds records by their words only. The feature `embedder` links the embedder, to which the host hands its
+//! model file when it opens a memory; with the feature `model` the component holds that file, and the host need not.
+//! The world is the same.
+//!
+//! There is one component for each kind of store that hosts offer: for `wasi:keyvalue` draft 2 by default, for its first draft with the feature
+//! `draft`, for Spin's stores with `spin` (which wins). They differ in [`bucket`] alone.
 
+mod bucket;
 mod errors;
 mod memories;
 mod model;
@@ -22,8 +26,23 @@ mod values;
     reason = "generated from wit/: the canonical ABI moves values by pointer"
 )]
 mod bindings {
+    #[cfg(not(any(feature = "draft", feature = "spin")))]
     wit_bindgen::generate!({
         world: "library",
+        path: "../../wit",
+        generate_all,
+    });
+
+    #[cfg(all(feature = "draft", not(feature = "spin")))]
+    wit_bindgen::generate!({
+        world: "library-draft",
+        path: "../../wit",
+        generate_all,
+    });
+
+    #[cfg(feature = "spin")]
+    wit_bindgen::generate!({
+        world: "library-spin",
         path: "../../wit",
         generate_all,
     });

@@ -6,7 +6,7 @@ use std::str::FromStr;
 use foremind_engine::{ForgetTarget, Prompt};
 use foremind_memory::{
     DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
-    Response, Step,
+    Response, Step, Written,
 };
 use foremind_types::{Ambient, Error, ErrorCode, Name, RecordId, Role, Scope};
 use zeroize::Zeroizing;
@@ -18,7 +18,7 @@ use crate::bindings::wasi::clocks::wall_clock;
 use crate::bindings::wasi::random::random::get_random_bytes;
 use crate::errors::case;
 use crate::model::Model;
-use crate::values::{Values, Written};
+use crate::values::Values;
 
 /// Tokens of a prompt when the caller names no budget.
 const BUDGET_TOKENS: u32 = 512;
@@ -199,7 +199,9 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
     // Before anything is written: a model that is refused leaves no trace.
     let model = Model::load(options.model)?;
     let values = Values::open(bucket)?;
-    let mut opening = Opening::new(OpenOptions::new(KeySource::Host(DataKey::new(host_key))));
+    let mut options = OpenOptions::new(KeySource::Host(DataKey::new(host_key)));
+    options.journals = values.journals();
+    let mut opening = Opening::new(options);
     let mut reply = OpenReply::Begin;
     loop {
         reply = match opening.step(reply, &clock.ambient()?) {
@@ -212,10 +214,10 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
                 "an opening with a key of the host asked for another one",
             )),
             OpenStep::Profile => OpenReply::Continue,
-            OpenStep::NeedNames => OpenReply::Failed(Error::new(
-                ErrorCode::Internal,
-                "an opening of a store with compare-and-swap asked for names",
-            )),
+            OpenStep::NeedNames => match values.names() {
+                Ok(names) => OpenReply::Names(names),
+                Err(error) => OpenReply::Failed(error),
+            },
             OpenStep::Commit {
                 expected_head,
                 puts,

@@ -7,6 +7,12 @@ use foremind_embed::Embedder;
 #[cfg(not(feature = "embedder"))]
 use foremind_types::ErrorCode;
 
+/// The model file inside the component.
+#[cfg(feature = "model")]
+const INSIDE: Option<&[u8]> = Some(include_bytes!(env!("FOREMIND_MODEL_FILE")));
+#[cfg(all(feature = "embedder", not(feature = "model")))]
+const INSIDE: Option<&[u8]> = None;
+
 /// A model, or none: records are found by their words then.
 pub(crate) struct Model {
     #[cfg(feature = "embedder")]
@@ -14,12 +20,13 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Loads the model file.
+    /// Loads the model file of the host, or else the one inside.
     ///
     /// # Errors
     /// `model-invalid` or `newer-format`; `unsupported` where the build links no embedder.
     #[cfg(feature = "embedder")]
     pub(crate) fn load(file: Option<Vec<u8>>) -> Result<Self, Error> {
+        let file = file.or_else(|| INSIDE.map(<[u8]>::to_vec));
         Ok(Self {
             embedder: file.map(Embedder::load).transpose()?,
         })

@@ -4,10 +4,10 @@ use wasmtime::component::{Resource, ResourceTable};
 use wasmtime::{Error as Trap, Result};
 
 use crate::bindings::wasi::clocks::wall_clock::{self, Datetime};
-use crate::bindings::wasi::keyvalue::atomics::{self, CasError};
-use crate::bindings::wasi::keyvalue::store::{self, Error, KeyResponse};
+use crate::bindings::wasi::keyvalue0_2_0_draft2::atomics::{self, CasError};
+use crate::bindings::wasi::keyvalue0_2_0_draft2::store::{self, Error, KeyResponse};
 use crate::bindings::wasi::random::random;
-use crate::buckets::{Bucket, Buckets, Snapshot};
+use crate::buckets::{Bucket, Buckets, Gone, Snapshot};
 
 /// The bucket that every host refuses to open.
 const DENIED: &str = "denied";
@@ -39,21 +39,59 @@ impl Host {
         self.before_swap = Some(Box::new(run));
     }
 
-    fn bucket(&self, bucket: &Resource<Bucket>) -> Result<&str> {
+    pub(crate) fn buckets(&self) -> &Buckets {
+        &self.buckets
+    }
+
+    pub(crate) fn bucket(&self, bucket: &Resource<Bucket>) -> Result<&str> {
         Ok(&self.table.get(bucket)?.0)
+    }
+
+    pub(crate) fn drop_bucket(&mut self, bucket: Resource<Bucket>) -> Result<()> {
+        self.table.delete(bucket)?;
+        Ok(())
+    }
+
+    /// A bucket of that name, or why there is none.
+    pub(crate) fn open_bucket(
+        &mut self,
+        name: String,
+    ) -> Result<std::result::Result<Resource<Bucket>, Refusal>> {
+        if name == DENIED {
+            return Ok(Err(Refusal::Denied));
+        }
+        // An empty name stands for one that the host does not know; all others it makes.
+        if name.is_empty() && !self.buckets.exists(&name) {
+            return Ok(Err(Refusal::Unknown));
+        }
+        Ok(Ok(self.table.push(Bucket(name))?))
+    }
+}
+
+/// Why a host opens no bucket.
+pub(crate) enum Refusal {
+    Denied,
+    Unknown,
+}
+
+impl From<Refusal> for Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Denied => Self::AccessDenied,
+            Refusal::Unknown => Self::NoSuchStore,
+        }
+    }
+}
+
+impl From<Gone> for Error {
+    fn from(gone: Gone) -> Self {
+        Self::Other(gone.why())
     }
 }
 
 impl store::Host for Host {
     fn open(&mut self, identifier: String) -> Result<Result<Resource<Bucket>, Error>> {
-        if identifier == DENIED {
-            return Ok(Err(Error::AccessDenied));
-        }
-        // An empty name stands for one that the host does not know; all others it makes.
-        if identifier.is_empty() && !self.buckets.exists(&identifier) {
-            return Ok(Err(Error::NoSuchStore));
-        }
-        Ok(Ok(self.table.push(Bucket(identifier))?))
+        Ok(self.open_bucket(identifier)?.map_err(Error::from))
     }
 }
 
@@ -63,7 +101,10 @@ impl store::HostBucket for Host {
         bucket: Resource<Bucket>,
         key: String,
     ) -> Result<Result<Option<Vec<u8>>, Error>> {
-        Ok(self.buckets.get(self.bucket(&bucket)?, &key))
+        Ok(self
+            .buckets
+            .get(self.bucket(&bucket)?, &key)
+            .map_err(Error::from))
     }
 
     fn set(
@@ -72,16 +113,18 @@ impl store::HostBucket for Host {
         key: String,
         value: Vec<u8>,
     ) -> Result<Result<(), Error>> {
-        Ok(self.buckets.put(self.bucket(&bucket)?, &key, Some(value)))
+        let put = self.buckets.put(self.bucket(&bucket)?, &key, Some(value));
+        Ok(put.map_err(Error::from))
     }
 
     fn delete(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Result<(), Error>> {
-        Ok(self.buckets.put(self.bucket(&bucket)?, &key, None))
+        let put = self.buckets.put(self.bucket(&bucket)?, &key, None);
+        Ok(put.map_err(Error::from))
     }
 
     fn exists(&mut self, bucket: Resource<Bucket>, key: String) -> Result<Result<bool, Error>> {
         let value = self.buckets.get(self.bucket(&bucket)?, &key);
-        Ok(value.map(|value| value.is_some()))
+        Ok(value.map(|value| value.is_some()).map_err(Error::from))
     }
 
     fn list_keys(
@@ -90,12 +133,13 @@ impl store::HostBucket for Host {
         cursor: Option<String>,
     ) -> Result<Result<KeyResponse, Error>> {
         let page = self.buckets.page(self.bucket(&bucket)?, cursor.as_deref());
-        Ok(page.map(|(keys, cursor)| KeyResponse { keys, cursor }))
+        Ok(page
+            .map(|(keys, cursor)| KeyResponse { keys, cursor })
+            .map_err(Error::from))
     }
 
     fn drop(&mut self, bucket: Resource<Bucket>) -> Result<()> {
-        self.table.delete(bucket)?;
-        Ok(())
+        self.drop_bucket(bucket)
     }
 }
 
@@ -118,12 +162,12 @@ impl atomics::Host for Host {
                 let value = self.buckets.get(&expected.bucket, &expected.key);
                 let value = match value {
                     Ok(value) => value,
-                    Err(error) => return Ok(Err(CasError::StoreError(error))),
+                    Err(gone) => return Ok(Err(CasError::StoreError(gone.into()))),
                 };
                 let again = self.table.push(Snapshot { value, ..expected })?;
                 Ok(Err(CasError::CasFailed(again)))
             }
-            Err(error) => Ok(Err(CasError::StoreError(error))),
+            Err(gone) => Ok(Err(CasError::StoreError(gone.into()))),
         }
     }
 }
@@ -137,7 +181,7 @@ impl atomics::HostCas for Host {
         let bucket = self.bucket(&bucket)?.to_owned();
         match self.buckets.get(&bucket, &key) {
             Ok(value) => Ok(Ok(self.table.push(Snapshot { bucket, key, value })?)),
-            Err(error) => Ok(Err(error)),
+            Err(gone) => Ok(Err(gone.into())),
         }
     }
 

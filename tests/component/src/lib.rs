@@ -1,11 +1,13 @@
-//! A WASI host for the component: its four interfaces in memory, deterministic, failing when told to.
+//! A WASI host for the components: their interfaces in memory, deterministic, failing when told to.
 
 mod buckets;
 mod host;
+mod worlds;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
 
+use foremind_types::ErrorCode;
 use wasmtime::component::{Component, HasSelf, Linker, ResourceAny};
 use wasmtime::{Config, Engine, OptLevel, Store};
 
@@ -25,14 +27,41 @@ mod bindings {
         path: "../../wit",
         world: "library",
         with: {
-            "wasi:keyvalue/store.bucket": crate::buckets::Bucket,
-            "wasi:keyvalue/atomics.cas": crate::buckets::Snapshot,
+            "wasi:keyvalue/store@0.2.0-draft2.bucket": crate::buckets::Bucket,
+            "wasi:keyvalue/atomics@0.2.0-draft2.cas": crate::buckets::Snapshot,
         },
         imports: { default: trappable },
     });
 }
 
-/// The built component and the engine it is compiled for, once for all tests.
+/// The store that a component is built for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum World {
+    /// `wasi:keyvalue@0.2.0-draft2`.
+    Draft2,
+    /// `wasi:keyvalue@0.2.0-draft`.
+    Draft,
+    /// `fermyon:spin/key-value@2.0.0`.
+    Spin,
+    /// As [`World::Draft2`], with the embedder and a model inside.
+    Model,
+}
+
+impl World {
+    /// One for each store.
+    pub const ALL: [Self; 3] = [Self::Draft2, Self::Draft, Self::Spin];
+
+    fn file(self) -> &'static str {
+        match self {
+            Self::Draft2 => "foremind.wasm",
+            Self::Draft => "foremind-draft.wasm",
+            Self::Spin => "foremind-spin.wasm",
+            Self::Model => "foremind-model.wasm",
+        }
+    }
+}
+
+/// The built component of a world and the engine it is compiled for, once for all tests.
 ///
 /// # Errors
 /// What wasmtime says of a file that is no component.
@@ -40,13 +69,15 @@ mod bindings {
 /// # Panics
 /// If the component is not built.
 #[allow(clippy::panic, reason = "a test that cannot go on")]
-pub fn component() -> wasmtime::Result<&'static (Engine, Component)> {
-    static COMPILED: OnceLock<(Engine, Component)> = OnceLock::new();
-    if let Some(compiled) = COMPILED.get() {
+pub fn component(world: World) -> wasmtime::Result<&'static (Engine, Component)> {
+    static COMPILED: [OnceLock<(Engine, Component)>; 4] = [const { OnceLock::new() }; 4];
+    let compiled = &COMPILED[world as usize];
+    if let Some(compiled) = compiled.get() {
         return Ok(compiled);
     }
-    let path =
-        PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/components/foremind.wasm");
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+        .join("../../target/components")
+        .join(world.file());
     let Ok(bytes) = std::fs::read(&path) else {
         panic!("no component: run `cargo xtask build --profile ci` first");
     };
@@ -54,8 +85,35 @@ pub fn component() -> wasmtime::Result<&'static (Engine, Component)> {
     // Compiled once and run for seconds.
     config.cranelift_opt_level(OptLevel::None);
     let engine = Engine::new(&config)?;
-    let compiled = Component::from_binary(&engine, &bytes)?;
-    Ok(COMPILED.get_or_init(|| (engine, compiled)))
+    let made = Component::from_binary(&engine, &bytes)?;
+    Ok(compiled.get_or_init(|| (engine, made)))
+}
+
+/// The code of a case: what `errors.rs` of the component does, from the other side.
+#[must_use]
+pub fn code(error: &Error) -> ErrorCode {
+    match error {
+        Error::InvalidArgument(_) => ErrorCode::InvalidArgument,
+        Error::TextEmpty(_) => ErrorCode::TextEmpty,
+        Error::TextTooLarge(_) => ErrorCode::TextTooLarge,
+        Error::UnknownId(_) => ErrorCode::UnknownId,
+        Error::Closed(_) => ErrorCode::Closed,
+        Error::Aborted(_) => ErrorCode::Aborted,
+        Error::KeyMissing(_) => ErrorCode::KeyMissing,
+        Error::WrongKey(_) => ErrorCode::WrongKey,
+        Error::Unsupported(_) => ErrorCode::Unsupported,
+        Error::StorageDenied(_) => ErrorCode::StorageDenied,
+        Error::QuotaExceeded(_) => ErrorCode::QuotaExceeded,
+        Error::StorageLost(_) => ErrorCode::StorageLost,
+        Error::StorageFailed(_) => ErrorCode::StorageFailed,
+        Error::Conflict(_) => ErrorCode::Conflict,
+        Error::Corrupt(_) => ErrorCode::Corrupt,
+        Error::NewerFormat(_) => ErrorCode::NewerFormat,
+        Error::ModelMissing(_) => ErrorCode::ModelMissing,
+        Error::ModelInvalid(_) => ErrorCode::ModelInvalid,
+        Error::LimitReached(_) => ErrorCode::LimitReached,
+        Error::Internal(_) => ErrorCode::Internal,
+    }
 }
 
 /// What a call gives: the host's trap outside, the component's error inside.
@@ -73,9 +131,29 @@ impl Instance {
     /// # Errors
     /// wasmtime's, such as an import that this host does not offer.
     pub fn new(buckets: &Buckets, seed: u64) -> wasmtime::Result<Self> {
-        let (engine, component) = component()?;
+        Self::of(World::Draft2, buckets, seed)
+    }
+
+    /// As [`Instance::new`], of the component for another store. The host offers what its world names and no more.
+    ///
+    /// # Errors
+    /// As [`Instance::new`].
+    pub fn of(world: World, buckets: &Buckets, seed: u64) -> wasmtime::Result<Self> {
+        let (engine, component) = component(world)?;
         let mut linker = Linker::new(engine);
-        bindings::Library::add_to_linker::<Host, HasSelf<Host>>(&mut linker, |host| host)?;
+        let to = &mut linker;
+        // The exports are the same in every world.
+        match world {
+            World::Draft2 | World::Model => {
+                bindings::Library::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)
+            }
+            World::Draft => {
+                worlds::draft::LibraryDraft::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)
+            }
+            World::Spin => {
+                worlds::spin::LibrarySpin::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)
+            }
+        }?;
         let mut store = Store::new(engine, Host::new(buckets, seed));
         let library = bindings::Library::instantiate(&mut store, component, &linker)?;
         Ok(Self { store, library })

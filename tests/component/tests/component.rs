@@ -9,7 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_component_tests::{
-    Buckets, Error, Fault, ForgetTarget, Instance, OpenOptions, Prompt, Scope, component,
+    Buckets, Error, Fault, ForgetTarget, Instance, OpenOptions, Prompt, Scope, World, code,
+    component,
 };
 use foremind_memory::{KeySource, Request, Response};
 use foremind_testkit::{
@@ -85,59 +86,53 @@ impl Desk {
     }
 }
 
-/// The code of a case: what `errors.rs` of the component does, from the other side.
-fn code(error: &Error) -> ErrorCode {
-    match error {
-        Error::InvalidArgument(_) => ErrorCode::InvalidArgument,
-        Error::TextEmpty(_) => ErrorCode::TextEmpty,
-        Error::TextTooLarge(_) => ErrorCode::TextTooLarge,
-        Error::UnknownId(_) => ErrorCode::UnknownId,
-        Error::Closed(_) => ErrorCode::Closed,
-        Error::Aborted(_) => ErrorCode::Aborted,
-        Error::KeyMissing(_) => ErrorCode::KeyMissing,
-        Error::WrongKey(_) => ErrorCode::WrongKey,
-        Error::Unsupported(_) => ErrorCode::Unsupported,
-        Error::StorageDenied(_) => ErrorCode::StorageDenied,
-        Error::QuotaExceeded(_) => ErrorCode::QuotaExceeded,
-        Error::StorageLost(_) => ErrorCode::StorageLost,
-        Error::StorageFailed(_) => ErrorCode::StorageFailed,
-        Error::Conflict(_) => ErrorCode::Conflict,
-        Error::Corrupt(_) => ErrorCode::Corrupt,
-        Error::NewerFormat(_) => ErrorCode::NewerFormat,
-        Error::ModelMissing(_) => ErrorCode::ModelMissing,
-        Error::ModelInvalid(_) => ErrorCode::ModelInvalid,
-        Error::LimitReached(_) => ErrorCode::LimitReached,
-        Error::Internal(_) => ErrorCode::Internal,
-    }
-}
-
 fn open_code(buckets: &Buckets, bucket: &str, options: &OpenOptions) -> ErrorCode {
     let mut instance = Instance::new(buckets, 50).unwrap();
     code(&instance.open(bucket, options).unwrap().unwrap_err())
 }
 
 #[test]
-fn it_imports_the_four_interfaces_of_its_world_and_nothing_else() {
-    let (engine, component) = component().unwrap();
-    let ty = component.component_type();
-    let mut imports: Vec<&str> = ty.imports(engine).map(|(name, _)| name).collect();
-    imports.sort_unstable();
-    assert_eq!(
-        imports,
-        [
-            "wasi:clocks/wall-clock@0.2.0",
-            "wasi:keyvalue/atomics@0.2.0-draft2",
-            "wasi:keyvalue/store@0.2.0-draft2",
-            "wasi:random/random@0.2.0",
-        ]
-    );
-    let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
-    assert_eq!(exports, ["foremind:memory/memories@0.1.0"]);
+fn each_imports_the_interfaces_of_its_world_and_nothing_else() {
+    let stores: [(World, &[&str]); 4] = [
+        (
+            World::Draft2,
+            &[
+                "wasi:keyvalue/atomics@0.2.0-draft2",
+                "wasi:keyvalue/store@0.2.0-draft2",
+            ],
+        ),
+        (
+            World::Draft,
+            &[
+                "wasi:keyvalue/atomics@0.2.0-draft",
+                "wasi:keyvalue/store@0.2.0-draft",
+            ],
+        ),
+        (World::Spin, &["fermyon:spin/key-value@2.0.0"]),
+        (
+            World::Model,
+            &[
+                "wasi:keyvalue/atomics@0.2.0-draft2",
+                "wasi:keyvalue/store@0.2.0-draft2",
+            ],
+        ),
+    ];
+    for (world, store) in stores {
+        let (engine, component) = component(world).unwrap();
+        let ty = component.component_type();
+        let imports: BTreeSet<&str> = ty.imports(engine).map(|(name, _)| name).collect();
+        let mut expected =
+            BTreeSet::from(["wasi:clocks/wall-clock@0.2.0", "wasi:random/random@0.2.0"]);
+        expected.extend(store);
+        assert_eq!(imports, expected);
+        let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
+        assert_eq!(exports, ["foremind:memory/memories@0.1.0"]);
+    }
 }
 
 #[test]
 fn its_error_has_one_case_for_each_code() {
-    let (engine, component) = component().unwrap();
+    let (engine, component) = component(World::Draft2).unwrap();
     let ty = component.component_type();
     let (_, item) = ty.exports(engine).next().unwrap();
     let ComponentItem::ComponentInstance(memories) = item.ty else {
