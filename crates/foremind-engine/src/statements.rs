@@ -22,6 +22,7 @@ pub(crate) fn whole(
     at: &Ambient,
 ) -> Result<Vec<Statement>, Error> {
     let text = guard.turn(text)?;
+    let text = text.as_ref();
     if text.len() <= STATEMENT_BYTES {
         return routed(guard, router, &[text], None, at);
     }
@@ -40,6 +41,7 @@ pub(crate) fn of_turn(
     at: &Ambient,
 ) -> Result<Vec<Statement>, Error> {
     let text = guard.turn(text)?;
+    let text = text.as_ref();
     // A story or a translation asked for in one sentence of a turn frames the others.
     let frame = router.frame(text);
     routed(guard, router, &router.statements(text), Some(frame), at)

@@ -1,9 +1,26 @@
 //! What may be stored: the only maker of [`Guarded`], the text type that the engine accepts.
 //!
-//! For now the guard checks form and size. Detection of secrets, personal data and instruction-shaped
-//! text takes its place behind the same hook, so nothing downstream changes when it arrives.
+//! A text is looked at in a folded view (`view`), in which neither zero-width characters nor look-alikes hide anything.
+//! Kinds of secrets and personal data are lines of `data/kinds.tsv`; what is found is redacted or refused by a
+//! [`Policy`]. Nothing here keeps, logs or repeats a text.
+
+mod checks;
+mod decode;
+mod kinds;
+mod needles;
+mod policy;
+mod scan;
+mod view;
 
 use core::fmt;
+use std::borrow::Cow;
+
+pub use kinds::Class;
+pub use policy::{Action, Policy, PolicyError};
+pub use scan::Finding;
+
+use kinds::Kinds;
+use view::{View, is_invisible};
 
 use foremind_types::limits::{STATEMENT_BYTES, TURN_BYTES};
 use foremind_types::{Error, ErrorCode};
@@ -47,6 +64,11 @@ pub enum Refusal {
         /// The limit.
         limit_bytes: usize,
     },
+    /// It holds something that the policy blocks, or is nothing but key material.
+    Blocked {
+        /// The kind.
+        kind: &'static str,
+    },
     /// A control character that no text needs (NUL and the like).
     ControlCharacter {
         /// Its code point.
@@ -66,6 +88,10 @@ impl fmt::Display for Refusal {
                     "the text has {bytes} bytes, the limit is {limit_bytes}; split it"
                 )
             }
+            Self::Blocked { kind } => write!(
+                f,
+                "the text holds a `{kind}`, which the policy does not let in; nothing of it was stored"
+            ),
             Self::ControlCharacter {
                 code_point,
                 at_byte,
@@ -84,7 +110,9 @@ impl From<Refusal> for Error {
         let code = match refusal {
             Refusal::Empty => ErrorCode::TextEmpty,
             Refusal::TooLarge { .. } => ErrorCode::TextTooLarge,
-            Refusal::ControlCharacter { .. } => ErrorCode::InvalidArgument,
+            Refusal::ControlCharacter { .. } | Refusal::Blocked { .. } => {
+                ErrorCode::InvalidArgument
+            }
         };
         Self::new(code, refusal.to_string())
     }
@@ -92,7 +120,9 @@ impl From<Refusal> for Error {
 
 /// Checks text before anything else sees it.
 #[derive(Clone, Debug, Default)]
-pub struct Guard {}
+pub struct Guard {
+    policy: Policy,
+}
 
 impl Guard {
     /// The guard with its default policy.
@@ -101,13 +131,25 @@ impl Guard {
         Self::default()
     }
 
-    /// Checks the text of a whole turn, before it is split into statements. Size and form only: what a
-    /// statement may say is asked of each statement.
+    /// The guard with a policy of the host's.
+    #[must_use]
+    pub fn with_policy(policy: Policy) -> Self {
+        Self { policy }
+    }
+
+    /// Names of all kinds that a policy may name, sorted.
+    #[must_use]
+    pub fn kinds() -> Vec<&'static str> {
+        Kinds::shared().names()
+    }
+
+    /// Checks the text of a whole turn, before it is split into statements, and redacts it: a secret that goes over a line
+    /// break would not be seen in its parts.
     ///
     /// # Errors
     /// See [`Refusal`]; the limit is [`TURN_BYTES`].
-    pub fn turn<'t>(&self, text: &'t str) -> Result<&'t str, Refusal> {
-        well_formed(text, TURN_BYTES)
+    pub fn turn<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
+        self.cleaned(well_formed(text, TURN_BYTES)?)
     }
 
     /// Checks one statement.
@@ -115,8 +157,49 @@ impl Guard {
     /// # Errors
     /// See [`Refusal`]; the limit is [`STATEMENT_BYTES`].
     pub fn statement(&self, text: &str) -> Result<Verdict, Refusal> {
-        well_formed(text, STATEMENT_BYTES).map(|text| Verdict::Accept(Guarded(text.to_owned())))
+        let text = well_formed(text, STATEMENT_BYTES)?;
+        let text = self.cleaned(text)?.into_owned();
+        Ok(Verdict::Accept(Guarded(text)))
     }
+
+    /// Secrets and personal data in a text, those that the policy allows too; by place.
+    #[must_use]
+    pub fn findings(&self, text: &str) -> Vec<Finding> {
+        scan::scan(&View::new(text), &self.policy)
+    }
+
+    fn cleaned<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
+        let findings = self.findings(text);
+        let Some(worst) = findings.iter().max_by_key(|finding| finding.action) else {
+            return Ok(Cow::Borrowed(text));
+        };
+        match worst.action {
+            Action::Allow => Ok(Cow::Borrowed(text)),
+            Action::Block => Err(Refusal::Blocked { kind: worst.kind }),
+            Action::Redact => {
+                let redacted = scan::redacted(text, &findings);
+                let key = findings.iter().find(|finding| finding.class == Class::Key);
+                match key {
+                    Some(key) if says_nothing(&redacted) => {
+                        Err(Refusal::Blocked { kind: key.kind })
+                    }
+                    _ => Ok(Cow::Owned(redacted)),
+                }
+            }
+        }
+    }
+}
+
+/// Whether nothing is left beside markers.
+fn says_nothing(redacted: &str) -> bool {
+    let mut rest = redacted;
+    while let Some((before, after)) = rest.split_once("[REDACTED:") {
+        if before.chars().any(char::is_alphanumeric) {
+            return false;
+        }
+        rest = after.split_once(']').map_or("", |(_, rest)| rest);
+    }
+    !rest.chars().any(char::is_alphanumeric)
 }
 
 /// White space at both ends removed, size and control characters checked.
@@ -142,11 +225,6 @@ fn well_formed(text: &str, limit_bytes: usize) -> Result<&str, Refusal> {
         return Err(Refusal::Empty);
     }
     Ok(trimmed)
-}
-
-/// Zero-width and directional formatting characters, which show nothing by themselves.
-fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}')
 }
 
 #[cfg(test)]

@@ -15,8 +15,8 @@ fn main() -> Result<(), foremind_guard::Refusal> {
     let turn = std::env::args().skip(1).collect::<Vec<_>>().join(" ");
     let (guard, router) = (Guard::new(), Router::new());
     let turn = guard.turn(&turn)?;
-    let frame = router.frame(turn);
-    for statement in router.statements(turn) {
+    let frame = router.frame(&turn);
+    for statement in router.statements(&turn) {
         if let Verdict::Accept(text) = guard.statement(statement)? {
             println!("{statement}\n{:#?}", router.route_in(&text, frame, &at));
         }

@@ -1,0 +1,201 @@
+//! The table of kinds: read once, checked by tests, patterns compiled when they are first needed.
+
+use std::sync::{LazyLock, OnceLock};
+
+use regex_lite::Regex;
+
+use crate::checks::Checks;
+use crate::needles::Needles;
+use crate::policy::Action;
+use crate::view::folded;
+
+pub(crate) const KINDS: &str = include_str!("../data/kinds.tsv");
+
+/// What sort of thing a kind is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[non_exhaustive]
+pub enum Class {
+    /// Private keys, wallet keys and phrases.
+    Key,
+    /// A vendor's token.
+    Token,
+    /// Passwords, PINs, credentials in addresses and headers.
+    Credential,
+    /// Seeds of one-time codes and recovery codes.
+    Totp,
+    /// Told by the words beside it and by its entropy.
+    Generic,
+    /// Payment cards.
+    Card,
+    /// Bank accounts.
+    Bank,
+    /// Numbers that a state gave.
+    Id,
+    /// Telephone numbers and mail addresses.
+    Contact,
+}
+
+impl Class {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "key" => Self::Key,
+            "token" => Self::Token,
+            "credential" => Self::Credential,
+            "totp" => Self::Totp,
+            "generic" => Self::Generic,
+            "card" => Self::Card,
+            "bank" => Self::Bank,
+            "id" => Self::Id,
+            "contact" => Self::Contact,
+            _ => return None,
+        })
+    }
+}
+
+/// Where a pattern is tried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// From the start of a needle.
+    At,
+    /// At the starts of words behind a needle.
+    Near,
+    /// At the start of any word that fulfils the checks' demands.
+    Free,
+}
+
+/// One line of the table.
+#[derive(Debug)]
+pub(crate) struct Shape {
+    pub(crate) kind: &'static str,
+    pub(crate) class: Class,
+    pub(crate) action: Action,
+    pub(crate) place: Place,
+    pub(crate) checks: Checks,
+    source: &'static str,
+    compiled: OnceLock<Option<Regex>>,
+}
+
+impl Shape {
+    /// Where the pattern ends when it matches from the start of `text`, and where its secret part starts.
+    pub(crate) fn matched(&self, text: &str) -> Option<usize> {
+        let regex = self
+            .compiled
+            .get_or_init(|| Regex::new(&format!("^(?:{})", self.source)).ok());
+        Some(regex.as_ref()?.find(text)?.end())
+    }
+}
+
+/// What a needle announces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Announces {
+    /// A shape, by number.
+    Shape(u16),
+    /// That what follows is no secret.
+    Harmless,
+}
+
+/// All kinds.
+#[derive(Debug)]
+pub(crate) struct Kinds {
+    pub(crate) shapes: Vec<Shape>,
+    pub(crate) needles: Needles<Announces>,
+    /// Shapes that stand anywhere.
+    pub(crate) free: Vec<u16>,
+}
+
+impl Kinds {
+    /// The table of the data file.
+    pub(crate) fn shared() -> &'static Self {
+        static SHARED: LazyLock<Kinds> = LazyLock::new(|| Kinds::parse(KINDS).0);
+        &SHARED
+    }
+
+    /// Reads the table; lines that cannot be read are returned by number.
+    pub(crate) fn parse(table: &'static str) -> (Self, Vec<usize>) {
+        let mut shapes: Vec<Shape> = Vec::new();
+        let mut needles = Vec::new();
+        let mut free = Vec::new();
+        let mut wrong = Vec::new();
+        for (number, line) in (1..).zip(table.lines()) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            let fields: Vec<&'static str> = line.split('\t').collect();
+            let &[kind, class, action, place, words, source, checks] = fields.as_slice() else {
+                wrong.push(number);
+                continue;
+            };
+            let at = shapes.len() as u16;
+            let announces = if class == "harmless" {
+                Announces::Harmless
+            } else {
+                let place = match place {
+                    "at" => Some(Place::At),
+                    "near" => Some(Place::Near),
+                    "free" => Some(Place::Free),
+                    _ => None,
+                };
+                let (Some(class), Some(action), Some(place), Some(checks)) = (
+                    Class::parse(class),
+                    Action::parse(action),
+                    place,
+                    Checks::parse(checks),
+                ) else {
+                    wrong.push(number);
+                    continue;
+                };
+                if place == Place::Free {
+                    free.push(at);
+                }
+                shapes.push(Shape {
+                    kind,
+                    class,
+                    action,
+                    place,
+                    checks,
+                    source,
+                    compiled: OnceLock::new(),
+                });
+                Announces::Shape(at)
+            };
+            if words != "-" {
+                needles.extend(words.split('|').map(|word| (folded(word), announces)));
+            }
+        }
+        let kinds = Self {
+            shapes,
+            needles: Needles::new(needles),
+            free,
+        };
+        (kinds, wrong)
+    }
+
+    /// Names of all kinds, each once, sorted.
+    pub(crate) fn names(&self) -> Vec<&'static str> {
+        let mut names: Vec<&'static str> = self.shapes.iter().map(|shape| shape.kind).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_line_is_read_and_every_pattern_compiles() {
+        let (kinds, wrong) = Kinds::parse(KINDS);
+        assert_eq!(wrong, [0; 0]);
+        assert!(kinds.names().len() >= 60);
+        for shape in &kinds.shapes {
+            assert!(Regex::new(shape.source).is_ok(), "{}", shape.kind);
+        }
+    }
+
+    #[test]
+    fn a_line_that_cannot_be_read_is_named() {
+        let (_, wrong) = Kinds::parse("# comment\nthing\ttoken\tredact\tat\n");
+        assert_eq!(wrong, [2]);
+    }
+}

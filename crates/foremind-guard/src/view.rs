@@ -1,0 +1,202 @@
+//! A text as a matcher should see it: characters without width gone, look-alikes folded to ASCII, with the way back.
+//!
+//! Everything is matched here, so that an evasion by full-width letters, by Cyrillic or Greek look-alikes, by accents, by
+//! other digits or by characters that show nothing has to be undone once and not in each pattern.
+
+use core::ops::Range;
+
+/// The folded text, and where each of its bytes comes from.
+#[derive(Clone, Debug)]
+pub(crate) struct View {
+    /// Folded, in its own case.
+    pub(crate) text: String,
+    /// The same with ASCII letters in lower case: byte for byte at the same place.
+    pub(crate) lower: String,
+    /// For each byte of `text` the range of its character in the original; empty when both are the same.
+    origin: Vec<(u32, u32)>,
+}
+
+impl View {
+    /// The view of a text of less than 4 GiB.
+    pub(crate) fn new(original: &str) -> Self {
+        if original.is_ascii() {
+            return Self {
+                text: original.to_owned(),
+                lower: original.to_ascii_lowercase(),
+                origin: Vec::new(),
+            };
+        }
+        let mut text = String::with_capacity(original.len());
+        let mut origin = Vec::with_capacity(original.len());
+        for (at, c) in original.char_indices() {
+            let before = text.len();
+            fold(c, &mut text);
+            let place = (at as u32, (at + c.len_utf8()) as u32);
+            origin.extend(core::iter::repeat_n(place, text.len() - before));
+        }
+        let lower = text.to_ascii_lowercase();
+        Self {
+            text,
+            lower,
+            origin,
+        }
+    }
+
+    /// The range of the original that a range of the view comes from, with what was dropped inside of it.
+    pub(crate) fn original(&self, range: Range<usize>) -> Range<usize> {
+        if self.origin.is_empty() {
+            return range;
+        }
+        let start = self.origin.get(range.start).map_or(0, |place| place.0);
+        let end = range
+            .end
+            .checked_sub(1)
+            .and_then(|last| self.origin.get(last))
+            .map_or(start, |place| place.1);
+        start as usize..end.max(start) as usize
+    }
+}
+
+/// A phrase of a data file as the view shows it.
+pub(crate) fn folded(phrase: &str) -> String {
+    let mut text = String::with_capacity(phrase.len());
+    for c in phrase.chars() {
+        fold(c, &mut text);
+    }
+    text.make_ascii_lowercase();
+    text
+}
+
+/// Characters that show nothing by themselves.
+pub(crate) fn is_invisible(c: char) -> bool {
+    matches!(c,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}'
+        | '\u{180b}'..='\u{180f}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+        | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
+        | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
+        | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// Base letters of U+00C0 to U+017F, in order; a space leaves the character as it is.
+const LATIN: &[u8; 192] = b"AAAAAAACEEEEIIIIDNOOOOO OUUUUYTsaaaaaaaceeeeiiiidnooooo ouuuuytyAaAaAaCcCcCcCcDdDdEeEeEeEeEeGgGgGgGgHhHhIiIiIiIiIiIiJjKkkLlLlLlLlLlNnNnNnnNnOoOoOoOoRrRrRrSsSsSsSsTtTtTtUuUuUuUuUuUuWwYyYZzZzZzs";
+
+/// Cyrillic and Greek letters, and some of other scripts, that look like a Latin one.
+const TWINS: &[(&str, &str)] = &[
+    ("АВЕКМНОРСТХУЅІЈԌԚԜҮҺ", "ABEKMHOPCTXYSIJGQWYh"),
+    ("авекмнорстхуѕіјԍԛԝүһԁӏ", "abekmhopctxysijgqwyhdl"),
+    ("ΑΒΕΖΗΙΚΜΝΟΡΤΥΧ", "ABEZHIKMNOPTYX"),
+    ("αβεικνορτυχγ", "abeikvoptuxy"),
+    ("ɑɡıɩʟʀʏᴀᴄᴅᴇᴊᴋᴍᴏᴘᴛᴜᴠᴡᴢꜱɪɴ", "agiiLRYACDEJKMOPTUVWZSIN"),
+    ("ᎪᏴᏟᎠᎬᎻᎥᎫᏦᏞᎷᏀᏢᏚᎢᏙᎳᏃ", "ABCDEHiJKLMGPSTVWZ"),
+    (
+        "ℂℊℋℌℍℎℐℑℒℓℕℙℚℛℜℝℤℨℬℭℯℰℱℳℴℹⅠⅤⅩⅬⅭⅮⅯⅰⅴⅹⅼⅽⅾⅿ",
+        "CgHHHhIILlNPQRRRZZBCeEFMoiIVXLCDMivxlcdm",
+    ),
+    ("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789"),
+    ("“”„‟«»″＂", "\"\"\"\"\"\"\"\""),
+    ("‘’‚‛′´", "''''''"),
+    ("‐‑‒–—―−⁃﹣", "---------"),
+    ("∶꞉⁄∕․﹒", "::/'.."),
+    ("أإآٱىئؤةکی", "اااايءءهكي"),
+];
+
+/// Appends what stands for `c`, which may be nothing.
+fn fold(c: char, out: &mut String) {
+    let code = c as u32;
+    let ascii = |base: u8, from: u32| char::from(base + (code - from) as u8);
+    let folded = match code {
+        0..=0x7f => c,
+        0xa0 | 0x1680 | 0x2000..=0x200a | 0x202f | 0x205f | 0x3000 => ' ',
+        0xb5 => c,
+        0xc0..=0x17f => match LATIN.get((code - 0xc0) as usize) {
+            Some(b' ') | None => c,
+            Some(letter) => char::from(*letter),
+        },
+        // Combining accents; vowel marks and the long stroke of Arabic; the dot of Devanagari.
+        0x300..=0x36f | 0x640 | 0x64b..=0x652 | 0x670 | 0x93c => return,
+        0x660..=0x669 => ascii(b'0', 0x660),
+        0x6f0..=0x6f9 => ascii(b'0', 0x6f0),
+        0x958..=0x95f => ['क', 'ख', 'ग', 'ज', 'ड', 'ढ', 'फ', 'य'][(code - 0x958) as usize],
+        0x966..=0x96f => ascii(b'0', 0x966),
+        0x9e6..=0x9ef => ascii(b'0', 0x9e6),
+        0xe50..=0xe59 => ascii(b'0', 0xe50),
+        0x2460..=0x2468 => ascii(b'1', 0x2460),
+        0x24b6..=0x24cf => ascii(b'A', 0x24b6),
+        0x24d0..=0x24e9 => ascii(b'a', 0x24d0),
+        0xff01..=0xff5e => ascii(b'!', 0xff01),
+        // Letters of mathematics: runs of 52, then digits in runs of ten.
+        0x1d400..=0x1d6a3 => match (code - 0x1d400) % 52 {
+            letter @ 0..=25 => char::from(b'A' + letter as u8),
+            letter => char::from(b'a' + (letter - 26) as u8),
+        },
+        0x1d7ce..=0x1d7ff => char::from(b'0' + ((code - 0x1d7ce) % 10) as u8),
+        0x1f130..=0x1f149 => ascii(b'A', 0x1f130),
+        0x1f150..=0x1f169 => ascii(b'A', 0x1f150),
+        0x1f170..=0x1f189 => ascii(b'A', 0x1f170),
+        _ if is_invisible(c) => return,
+        _ => twin(c),
+    };
+    out.push(folded);
+}
+
+fn twin(c: char) -> char {
+    // Most text beyond Latin is Chinese, Japanese, Korean or Devanagari and has no twin.
+    if matches!(c as u32, 0x3040..=0xfe2f | 0x900..=0xdff | 0x1f000..) && c != '꞉' {
+        return c;
+    }
+    TWINS
+        .iter()
+        .find_map(|(from, to)| {
+            let place = from.chars().position(|twin| twin == c)?;
+            to.chars().nth(place)
+        })
+        .unwrap_or(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_in_step() {
+        for (from, to) in TWINS {
+            assert_eq!(from.chars().count(), to.chars().count(), "{from}");
+        }
+        for (c, base) in [
+            ('À', 'A'),
+            ('ç', 'c'),
+            ('ÿ', 'y'),
+            ('Ā', 'A'),
+            ('ł', 'l'),
+            ('ő', 'o'),
+            ('Ż', 'Z'),
+            ('ž', 'z'),
+        ] {
+            assert_eq!(View::new(&c.to_string()).text, base.to_string(), "{c}");
+        }
+    }
+
+    #[test]
+    fn look_alikes_become_what_they_look_like() {
+        for text in [
+            "ｇｈｐ＿ａｂ１",
+            "ɡһр_аb1",
+            "𝐠𝐡𝐩_𝗮𝘣𝟏",
+            "g\u{200b}h\u{ad}p_\u{301}ab\u{2060}1",
+            "ghp_ab１",
+            "ⓖⓗⓟ_ab①",
+        ] {
+            assert_eq!(View::new(text).text, "ghp_ab1", "{text}");
+        }
+        assert_eq!(View::new("٤٥३४").text, "4534");
+    }
+
+    #[test]
+    fn ranges_lead_back_to_whole_characters() {
+        let original = "密钥Ａ\u{200b}Ｂ。";
+        let view = View::new(original);
+        let at = view.text.find("AB").unwrap();
+        assert_eq!(&original[view.original(at..at + 2)], "Ａ\u{200b}Ｂ");
+        assert_eq!(View::new("plain").original(1..3), 1..3);
+    }
+}
