@@ -3,8 +3,8 @@ import type { CoreRequest, CoreResponse } from './core.js';
 import type { Backend, MemoryEvent } from './session.js';
 import type {
   BudgetOptions, CallOptions, Chain, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
-  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions, RememberOptions,
-  Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified,
+  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
+  RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified,
 } from './types.js';
 import {
   asOfOf, booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, scopeOf, signalOf, targetOf,
@@ -140,13 +140,14 @@ export class OpenMemory {
 
   /** What the model should know before it answers `query`: the profile, and what is relevant. */
   async recall(scope: Scope, query: string, options?: RecallOptions): Promise<Prompt> {
-    const { budgetTokens, asOf, signal } = optionsOf(options, 'options');
+    const { budgetTokens, asOf, exposure, signal } = optionsOf(options, 'options');
     return this.#call<Prompt>(signal, () => ({
       verb: 'recall',
       scope: scopeOf(scope),
       query: textOf(query, 'query'),
       ...budgetOf(budgetTokens),
       ...asOfOf(asOf),
+      ...given('exposure', exposure, (value, what) => oneOf(value, ['full', 'minimal'] as const, what)),
     }));
   }
 

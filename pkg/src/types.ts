@@ -156,6 +156,11 @@ export interface BudgetOptions extends CallOptions {
 export interface RecallOptions extends BudgetOptions {
   /** For this time of the past instead of now: what had been told and held then. Unix milliseconds, or a Date. */
   asOf?: number | Date;
+  /**
+   * `full` (when left out): the visible profile, and what else bears on the question. `minimal`: only what may matter to it,
+   * that is what bears on it, severe modifiers, and all when it is uncertain what the question is about.
+   */
+  exposure?: 'full' | 'minimal';
 }
 
 export interface ListOptions extends CallOptions {
@@ -183,14 +188,14 @@ export interface Shown {
 /** A record that found no room. */
 export interface Dropped {
   id: string;
-  section: 'profile' | 'context';
+  section: 'profile' | 'joined' | 'context';
   /** What its line would have cost. */
   tokens: number;
   /** What it lacked: tokens, a place among the section's items, or one among the items of its domain. */
   reason: 'tokens' | 'items' | 'domain';
 }
 
-/** What `recall` and `profile` return; `profile` has no context. */
+/** What `recall` and `profile` return; `profile` has neither `joined` nor context. */
 export interface Prompt {
   /** The framed text for the model; empty when there is nothing to show. */
   prompt: string;
@@ -199,6 +204,8 @@ export interface Prompt {
   budgetTokens: number;
   /** In the order shown. */
   profile: Shown[];
+  /** What else bears on the question though it does not look like it, closest first. */
+  joined: Shown[];
   /** Best first. */
   context: Shown[];
   dropped: Dropped[];

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::str::FromStr;
 
-use foremind_engine::{ForgetTarget, Prompt};
+use foremind_engine::{Exposure, ForgetTarget, Prompt};
 use foremind_memory::{
     DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
     Response, Step, Written,
@@ -110,6 +110,7 @@ impl Open {
             query,
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
             as_of_ms: None,
+            exposure: Exposure::Full,
         };
         match self.drive(request)? {
             Response::Recall(prompt) => Ok(shown(prompt)),
@@ -291,6 +292,7 @@ fn shown(prompt: Prompt) -> memories::Prompt {
         profile: prompt
             .profile
             .iter()
+            .chain(&prompt.joined)
             .map(|shown| shown.record.id.to_string())
             .collect(),
         context: prompt

@@ -7,6 +7,7 @@
 
 mod engine;
 mod identity;
+mod join;
 mod manage;
 mod op;
 mod profile;
@@ -27,7 +28,7 @@ pub use engine::Engine;
 pub use foremind_router::{HeadError, NgramHead};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
-pub use request::{ForgetTarget, IngestMode, Request, TurnStatus};
+pub use request::{Exposure, ForgetTarget, IngestMode, Request, TurnStatus};
 pub use response::{
     Chain, Dropped, DroppedReason, Ignored, Listing, Noted, Outcome, PendingList, Prompt, Response,
     Section, Shown, Stats,

@@ -315,9 +315,10 @@ impl Op {
                 query,
                 budget_tokens,
                 as_of_ms,
+                exposure,
             } => {
                 let time = Time::new(now_ms, *as_of_ms);
-                return engine.recall(scope, query, *budget_tokens, vectors, time);
+                return engine.recall(scope, query, *budget_tokens, *exposure, vectors, time);
             }
             Request::Profile {
                 scope,

@@ -7,9 +7,11 @@ use foremind_types::order::sort_by_key;
 use foremind_types::{Domain, Error, ErrorCode, Judgement, Record, RecordId, Scope, Status, Tier};
 
 use crate::engine::{Engine, invalid};
+use crate::join::Join;
 use crate::manage::unknown_id;
 use crate::op::{Plan, VectorCache};
 use crate::recall::{self, Question, Sight, Time, status_at};
+use crate::request::Exposure;
 use crate::response::{Chain, Listing, PendingList, Prompt, Response, Stats};
 use crate::state::State;
 
@@ -33,6 +35,7 @@ impl Engine {
         scope: &Scope,
         query: &str,
         budget_tokens: u32,
+        exposure: Exposure,
         vectors: &VectorCache,
         time: Time,
     ) -> Result<Plan, Error> {
@@ -54,10 +57,15 @@ impl Engine {
         if has_vectors && let Some(texts) = vectors.missing(core::iter::once(query)) {
             return Ok(Plan::Encode(texts));
         }
+        let asked = self.router.query(query);
         let question = Question {
             query: Some(query),
             vector: vectors.of(query).filter(|_| has_vectors),
-            domains: self.router.query_domains(query),
+            join: Some(Join {
+                router: &self.router,
+                query: &asked,
+                exposure,
+            }),
         };
         let prompt = recall::recall(&sight, &question, budget_tokens);
         Ok(Plan::Done(Response::Recall(prompt)))
@@ -213,7 +221,7 @@ pub(crate) fn profile(
     let question = Question {
         query: None,
         vector: None,
-        domains: Vec::new(),
+        join: None,
     };
     Ok(recall::recall(&sight, &question, budget_tokens))
 }

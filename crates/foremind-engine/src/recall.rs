@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_index::{dequantise, fuse};
-use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN};
+use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN, PROFILE_ITEMS};
 use foremind_types::order::set_of;
 use foremind_types::{
-    Domain, Embedding, Record, RecordId, Scope, Status, SupersedeKind, Supersedes,
+    Domain, Embedding, Grade, Record, RecordId, Scope, Status, SupersedeKind, Supersedes, Tier,
 };
 
+use crate::join::{Join, Joined};
 use crate::profile::{self, Candidate};
 use crate::render;
 use crate::response::{Dropped, DroppedReason, Prompt, Section, Shown};
@@ -28,6 +29,8 @@ const BESIDE_DISTANCE: f32 = 0.3;
 const LINE_STEPS: usize = 1_024;
 /// Most records that are shown because a link joins them to one that was found.
 const LINKED_SHOWN: usize = 3;
+/// Dropped records from which on circumstances are no longer reported.
+const REPORTED: usize = 64;
 /// Most candidates of each ranking.
 const CANDIDATES: usize = 64;
 
@@ -37,8 +40,8 @@ pub(crate) struct Question<'q> {
     pub(crate) query: Option<&'q str>,
     /// The query's vector, if it has one.
     pub(crate) vector: Option<&'q Embedding>,
-    /// Domains that the query names.
-    pub(crate) domains: Vec<Domain>,
+    /// What the query asks about; absent for the profile alone.
+    pub(crate) join: Option<Join<'q>>,
 }
 
 /// Where a record may be shown: current at `now_ms` and visible from the scope.
@@ -221,6 +224,12 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         .state
         .records()
         .filter(|record| profile::is_candidate(record) && sight.sees(record))
+        .filter(|record| {
+            question
+                .join
+                .as_ref()
+                .is_none_or(|join| join.exposes(record))
+        })
         .map(|record| Candidate {
             record,
             last_heard_ms: sight.state.last_heard_ms(record),
@@ -229,17 +238,44 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         .collect();
     let stable_until_ms = candidates.iter().filter_map(|c| ends_ms(c.record)).min();
     let room = left.saturating_sub(heading(render::PROFILE));
-    let visible = profile::choose(candidates, budget_tokens, room);
+    let mut visible = profile::choose(candidates, budget_tokens, room);
     if !visible.shown.is_empty() {
         left = room - visible.tokens;
     }
+    let mut shown: BTreeSet<RecordId> = visible.shown.iter().map(|shown| shown.record.id).collect();
 
-    let shown = set_of(visible.shown.iter().map(|shown| shown.record.id));
+    let mut joined = Vec::new();
+    let mut unjoined = Vec::new();
+    let mut domains = &Vec::new();
+    if let Some(join) = &question.join {
+        domains = &join.query.domains;
+        for shown in &mut visible.shown {
+            shown.why.extend(join.why(&shown.record));
+        }
+        let current = sight
+            .state
+            .records()
+            .filter(|record| sight.sees(record))
+            .map(|record| Candidate {
+                record,
+                last_heard_ms: sight.state.last_heard_ms(record),
+                conflicting: false,
+            });
+        let room = left.saturating_sub(heading(render::JOINED));
+        (joined, unjoined) = fit_joined(sight, join, join.joined(current, &shown), room);
+        if !joined.is_empty() {
+            left = room - joined.iter().map(|shown| shown.tokens).sum::<u32>();
+        }
+        shown.extend(joined.iter().map(|shown| shown.record.id));
+    }
+
     let found = find(sight, question, &shown);
     let room = left.saturating_sub(heading(render::CONTEXT));
-    let (context, unshown) = fit(sight, found.records, &question.domains, room);
-    let retrieved = set_of(context.iter().map(|shown| shown.record.id));
+    let (context, unshown) = fit(sight, found.records, domains, room);
+    let retrieved = set_of(context.iter().chain(&joined).map(|shown| shown.record.id));
     let mut dropped = visible.dropped;
+    let reported: BTreeSet<RecordId> = dropped.iter().map(|dropped| dropped.id).collect();
+    dropped.extend(unjoined.into_iter().filter(|d| !reported.contains(&d.id)));
     dropped.retain(|dropped| !retrieved.contains(&dropped.id));
     let reported = set_of(dropped.iter().map(|dropped| dropped.id));
     dropped.extend(unshown.into_iter().filter(|d| !reported.contains(&d.id)));
@@ -247,9 +283,11 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
     let lines = |section: &'_ [Shown]| -> Vec<String> {
         section.iter().map(|shown| shown.line.clone()).collect()
     };
-    let (profile_lines, context_lines) = (lines(&visible.shown), lines(&context));
+    let (profile_lines, joined_lines) = (lines(&visible.shown), lines(&joined));
+    let context_lines = lines(&context);
     let prompt = render::prompt(
         profile_lines.iter().map(String::as_str),
+        joined_lines.iter().map(String::as_str),
         context_lines.iter().map(String::as_str),
     );
     let section = |title: &'static str, shown: &[Shown]| match shown {
@@ -260,7 +298,10 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
     let tokens = match prompt.is_empty() {
         true => 0,
         false => {
-            frame + section(render::PROFILE, &visible.shown) + section(render::CONTEXT, &context)
+            frame
+                + section(render::PROFILE, &visible.shown)
+                + section(render::JOINED, &joined)
+                + section(render::CONTEXT, &context)
         }
     };
     debug_assert_eq!(tokens, tokens::estimate(&prompt));
@@ -269,10 +310,11 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         prompt,
         budget_tokens,
         profile: visible.shown,
+        joined,
         context,
         dropped,
         lexical_only: found.lexical_only,
-        domains: question.domains.clone(),
+        domains: domains.clone(),
         stable_until_ms,
     }
 }
@@ -382,6 +424,60 @@ fn with_linked(sight: &Sight<'_>, ids: &mut Vec<RecordId>, shown: &BTreeSet<Reco
         together.extend(others.take(LINKED_SHOWN).filter(|id| listed.insert(*id)));
     }
     *ids = together;
+}
+
+/// Takes of what bears on the question what finds room, closest first. What only shares a domain with it leaves half of
+/// the room to the context.
+fn fit_joined(
+    sight: &Sight<'_>,
+    join: &Join<'_>,
+    joined: Vec<Joined<'_>>,
+    room_tokens: u32,
+) -> (Vec<Shown>, Vec<Dropped>) {
+    let mut taken: Vec<Shown> = Vec::new();
+    let mut dropped = Vec::new();
+    let mut used = 0_u32;
+    for joined in joined {
+        let record = joined.record;
+        let line = render::line(record, sight.conflicts(record).next().is_some());
+        let tokens = tokens::estimate_line(&line).saturating_add(1);
+        let room = if joined.is_close() {
+            room_tokens
+        } else {
+            room_tokens / 2
+        };
+        let lacks = if taken.len() >= PROFILE_ITEMS {
+            Some(DroppedReason::Items)
+        } else if tokens > room.saturating_sub(used) {
+            Some(DroppedReason::Tokens)
+        } else {
+            None
+        };
+        match lacks {
+            None => {
+                used += tokens;
+                taken.push(Shown {
+                    record: record.clone(),
+                    line,
+                    tokens,
+                    why: join.why(record),
+                });
+            }
+            // What stays behind in the profile is reported there; the store's is not missed.
+            Some(reason) if record.route.tier == Tier::Profile => {
+                if record.route.grade == Grade::Modifier || dropped.len() < REPORTED {
+                    dropped.push(Dropped {
+                        id: record.id,
+                        section: Section::Joined,
+                        tokens,
+                        reason,
+                    });
+                }
+            }
+            Some(_) => {}
+        }
+    }
+    (taken, dropped)
 }
 
 /// Takes what finds room, best first.

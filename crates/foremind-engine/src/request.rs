@@ -63,6 +63,9 @@ pub enum Request {
         /// For this time of the past instead of now, Unix milliseconds: what had been told and held then.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of_ms: Option<i64>,
+        /// How much of the profile is shown.
+        #[serde(default)]
+        exposure: Exposure,
     },
     /// The visible profile alone.
     Profile {
@@ -174,6 +177,18 @@ pub enum ForgetTarget {
     Thread(Name),
     /// Everything inside the scope.
     Scope,
+}
+
+/// How much of the profile a prompt shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Exposure {
+    /// The visible profile, and what else bears on the question.
+    #[default]
+    Full,
+    /// Only what may matter to the question: what bears on it, severe modifiers, and all when it is uncertain what the
+    /// question is about.
+    Minimal,
 }
 
 /// How a turn ended.

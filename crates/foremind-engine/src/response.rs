@@ -132,6 +132,9 @@ pub struct Prompt {
     pub budget_tokens: u32,
     /// The profile section, in order.
     pub profile: Vec<Shown>,
+    /// What else bears on the question though it does not look like it, closest first.
+    #[serde(default)]
+    pub joined: Vec<Shown>,
     /// The context section, best first.
     pub context: Vec<Shown>,
     /// What would have been shown with more room.
@@ -155,7 +158,8 @@ pub struct Shown {
     pub line: String,
     /// Estimated tokens of the line, its line break included.
     pub tokens: u32,
-    /// Why it stands here: names of the router's signals in the profile; `words` and `meaning` in the context.
+    /// Why it stands here: names of the router's signals in the profile, and what of the question the fact affects
+    /// ("affects: home (marble -> acids, "vinegar"; source)"); `words` and `meaning` in the context.
     pub why: Vec<String>,
 }
 
@@ -165,6 +169,8 @@ pub struct Shown {
 pub enum Section {
     /// What modifies answers.
     Profile,
+    /// What the question bears on.
+    Joined,
     /// What was retrieved for the query.
     Context,
 }

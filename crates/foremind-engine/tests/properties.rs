@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 use std::sync::OnceLock;
 
 use common::{Memory, NOON_MS, embedding, in_project, name, request, scope};
-use foremind_engine::{Engine, Prompt, Request, Response, estimate_tokens};
+use foremind_engine::{Engine, Exposure, Prompt, Request, Response, estimate_tokens};
 use foremind_types::{
     Change, Domain, Entry, Grade, Judgement, Layer, Provenance, Record, RecordId, Revision, Role,
     Route, Scope, Severity, Stage, Status, Subject, SupersedeKind, Supersedes, Tier, Times, Ttl,
@@ -347,12 +347,14 @@ fn view(engine: Engine) -> Vec<Response> {
                 query: "macaron nut Lisbon 花生 dog".to_owned(),
                 budget_tokens: 900,
                 as_of_ms: None,
+                exposure: Exposure::Full,
             },
             Request::Recall {
                 scope: asker.clone(),
                 query: "visa cake 12".to_owned(),
                 budget_tokens: 300,
                 as_of_ms: None,
+                exposure: Exposure::Minimal,
             },
         ];
         for verb in ["list", "stats", "pending"] {

@@ -35,6 +35,7 @@ fn as_of(memory: &mut Memory, scope: &Scope, query: &str, as_of_ms: i64) -> Prom
         scope: scope.clone(),
         query: query.to_owned(),
         budget_tokens: 512,
+        exposure: foremind_engine::Exposure::Full,
         as_of_ms: Some(as_of_ms),
     };
     match memory.run(recall).unwrap() {

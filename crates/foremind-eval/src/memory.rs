@@ -1,7 +1,7 @@
 //! One memory with its driver: no store, a clock of its own.
 
 use foremind_engine::{
-    Engine, ForgetTarget, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus,
+    Engine, Exposure, ForgetTarget, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus,
 };
 use foremind_types::{
     Ambient, Change, Entry, Error, ErrorCode, Name, Record, RecordId, Role, Scope, WriterId,
@@ -112,8 +112,13 @@ impl<'s> Memory<'s> {
     ///
     /// # Errors
     /// Those of the engine.
-    pub(crate) fn recall(&mut self, query: &str, budget_tokens: u32) -> Result<Prompt, Error> {
-        self.recall_as_of(query, budget_tokens, None)
+    pub(crate) fn recall(
+        &mut self,
+        query: &str,
+        budget_tokens: u32,
+        exposure: Exposure,
+    ) -> Result<Prompt, Error> {
+        self.recall_as_of(query, budget_tokens, exposure, None)
     }
 
     /// The prompt for a query as it would have been at a time of the past.
@@ -124,6 +129,7 @@ impl<'s> Memory<'s> {
         &mut self,
         query: &str,
         budget_tokens: u32,
+        exposure: Exposure,
         as_of_ms: Option<i64>,
     ) -> Result<Prompt, Error> {
         let (scope, query) = (self.scope.clone(), query.to_owned());
@@ -132,6 +138,7 @@ impl<'s> Memory<'s> {
             query,
             budget_tokens,
             as_of_ms,
+            exposure,
         })? {
             Response::Recall(prompt) => Ok(prompt),
             _ => Err(mismatch()),

@@ -207,7 +207,12 @@ impl Seen {
         };
         memory.now_ms = asked.max(memory.now_ms);
         let as_of_ms = past.map(|day| FIRST_DAY_MS + day * DAY_MS - 1);
-        let prompt = memory.recall_as_of(&scenario.question, arguments.budget_tokens, as_of_ms)?;
+        let prompt = memory.recall_as_of(
+            &scenario.question,
+            arguments.budget_tokens,
+            foremind_engine::Exposure::Full,
+            as_of_ms,
+        )?;
         let lines: Vec<(bool, String)> = prompt
             .prompt
             .lines()

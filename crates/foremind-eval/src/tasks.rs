@@ -15,6 +15,8 @@ pub(crate) struct Task {
     pub(crate) naive_query: String,
     /// Does not name the fact, but its answer depends on it.
     pub(crate) query: String,
+    /// Does not depend on the fact.
+    pub(crate) irrelevant: Option<String>,
 }
 
 /// A user's turn of the background.
@@ -54,6 +56,7 @@ pub(crate) fn tasks(suite: Suite, path: &Path) -> Result<Vec<Task>, Problem> {
                 fact: row.text(fact)?.to_owned(),
                 naive_query: row.text("naive_query")?.to_owned(),
                 query: row.text(query)?.to_owned(),
+                irrelevant: row.optional("irrelevant_query").map(str::to_owned),
             })
         })
         .collect()

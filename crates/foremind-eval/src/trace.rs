@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use foremind_engine::Prompt;
+use foremind_engine::{Exposure, Prompt};
 use foremind_router::Router;
-use foremind_types::{Entry, Judgement, Record, RecordId, Tier};
+use foremind_types::{Entry, Grade, Judgement, Record, RecordId, Severity, Tier};
 use serde_json::{Value, json};
 use tiktoken_rs::CoreBPE;
 
@@ -29,6 +29,9 @@ struct Counts {
     direct: Rate,
     target: Rate,
     with_context: Rate,
+    minimal: Rate,
+    over_warning: Rate,
+    over_warning_severe: Rate,
     items_max: usize,
     tokens_max: usize,
 }
@@ -95,10 +98,11 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
         "direct_recall": counts.direct.share(),
         "target_recall": counts.target.share(),
         "target_recall_with_context": counts.with_context.share(),
-        // The engine has no minimal exposure and no placeholders yet.
-        "minimal_target_recall": Value::Null,
+        "minimal_target_recall": counts.minimal.share(),
+        // The engine has no placeholders yet.
         "remote_target_recall": Value::Null,
-        "over_warning": Value::Null,
+        "over_warning": counts.over_warning.share(),
+        "over_warning_severe": counts.over_warning_severe.share(),
         "visible_items_max": counts.items_max,
         "visible_tokens_max": counts.tokens_max,
         "background_false_visible": behind.false_visible,
@@ -110,6 +114,9 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
             "direct_recall": counts.direct.ci95(),
             "target_recall": counts.target.ci95(),
             "target_recall_with_context": counts.with_context.ci95(),
+            "minimal_target_recall": counts.minimal.ci95(),
+            "over_warning": counts.over_warning.ci95(),
+            "over_warning_severe": counts.over_warning_severe.ci95(),
             "background_true_visible": behind.true_visible.ci95(),
             "background_false_profile": behind.false_profile.ci95(),
             "pending_share": behind.pending.ci95(),
@@ -225,15 +232,16 @@ fn ask(
         let ids: BTreeSet<RecordId> = prompt
             .profile
             .iter()
+            .chain(&prompt.joined)
             .chain(prompt.context.iter().filter(|_| context))
             .map(|shown| shown.record.id)
             .collect();
         !wanted.is_empty() && wanted.iter().all(|id| ids.contains(id))
     };
     let budget = arguments.budget_tokens;
-    let direct = memory.recall(&task.naive_query, budget)?;
+    let direct = memory.recall(&task.naive_query, budget, Exposure::Full)?;
     counts.direct.add(shown(&direct, true));
-    let prompt = memory.recall(&task.query, budget)?;
+    let prompt = memory.recall(&task.query, budget, Exposure::Full)?;
     // Without the join, what was decided at the time of writing is what the profile alone shows.
     let seen = if arguments.no_join {
         memory.profile(budget)?
@@ -242,7 +250,29 @@ fn ask(
     };
     counts.target.add(shown(&seen, false));
     counts.with_context.add(shown(&prompt, true));
-    let lines: Vec<&str> = seen.profile.iter().map(|s| s.line.as_str()).collect();
+    let minimal = memory.recall(&task.query, budget, Exposure::Minimal)?;
+    counts.minimal.add(shown(&minimal, false));
+    if let Some(irrelevant) = &task.irrelevant {
+        let prompt = memory.recall(irrelevant, budget, Exposure::Minimal)?;
+        // Shown although nothing in it matters: one record is enough.
+        let ids: BTreeSet<RecordId> = sections(&prompt).map(|shown| shown.record.id).collect();
+        let warned = wanted.iter().any(|id| ids.contains(id));
+        let severe = records.iter().any(|record| {
+            record.route.grade == Grade::Modifier && record.route.severity == Severity::Severe
+        });
+        if severe {
+            counts.over_warning_severe.add(warned);
+        } else {
+            counts.over_warning.add(warned);
+            if arguments.explain && warned {
+                eprintln!("WARNED {} {} || {irrelevant}", task.id, task.fact);
+            }
+        }
+    }
+    if arguments.explain && !shown(&minimal, false) && shown(&seen, false) {
+        eprintln!("HIDDEN {} {} || {}", task.id, task.fact, task.query);
+    }
+    let lines: Vec<&str> = sections(&seen).map(|s| s.line.as_str()).collect();
     counts.items_max = counts.items_max.max(lines.len());
     let tokens = tokenizer.encode_ordinary(&lines.join("\n")).len();
     counts.tokens_max = counts.tokens_max.max(tokens);
@@ -256,9 +286,23 @@ fn ask(
                 record.route.priority
             ),
         };
-        eprintln!("MISSED {} {}\n    {why}", task.id, task.fact);
+        let kinds: Vec<&str> = records
+            .iter()
+            .flat_map(|record| &record.route.reasons)
+            .map(|reason| reason.signal.as_str())
+            .filter(|signal| signal.starts_with("kind-"))
+            .collect();
+        eprintln!(
+            "MISSED {} {} || {}\n    {why} {kinds:?} {:?}",
+            task.id, task.fact, task.query, prompt.domains
+        );
     }
     Ok(())
+}
+
+/// What is shown of the profile: the visible part and what the query brought.
+fn sections(prompt: &Prompt) -> impl Iterator<Item = &foremind_engine::Shown> {
+    prompt.profile.iter().chain(&prompt.joined)
 }
 
 /// What the background itself puts into the profile.

@@ -5,7 +5,9 @@
 //! - `words`, `lexicon`, `reading`: the statement as words, phrases of the data files and sentences;
 //! - `signals`: what speaks for the profile, with weights;
 //! - `traps`: what holds a signal back or makes it doubtful;
-//! - `verdict` adds up; `consequences`, `lifetime` and `attributes` say what follows.
+//! - `verdict` adds up; `consequences`, `kinds`, `lifetime` and `attributes` say what follows.
+//!
+//! `questions` reads a question, and `join` says which facts bear on it.
 //!
 //! What it leaves [`foremind_types::Judgement::Unrouted`] goes to the semantic stage ([`Router::judge_features`]): the
 //! outputs of a trained head, made by the embedder or by [`NgramHead`], and what `semantic` concludes from them.
@@ -13,10 +15,14 @@
 mod attributes;
 mod changes;
 mod consequences;
+mod join;
+mod kinds;
 mod language;
 mod lexicon;
 mod lifetime;
 mod ngrams;
+mod phrases;
+mod questions;
 mod reading;
 mod semantic;
 mod signals;
@@ -32,6 +38,7 @@ use foremind_types::order::sort_by_key;
 use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
 
 pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
+pub use join::{Bearing, Query};
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
 
 /// The head on the encoder that this router is calibrated for.
@@ -42,8 +49,10 @@ pub use semantic::{FEATURES, HeadError};
 use attributes::Attributes;
 use changes::Changes;
 use consequences::Consequences;
+use kinds::Kinds;
 use language::FunctionWords;
 use lexicon::{Class, FILES, Lexicon};
+use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
 
@@ -63,6 +72,8 @@ struct Tables {
     attributes: Attributes,
     changes: Changes,
     heads: Heads,
+    cues: Cues,
+    kinds: Kinds,
     function_words: FunctionWords,
 }
 
@@ -118,6 +129,8 @@ impl Router {
         let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
         let (changes, _) = Changes::read();
         let (heads, _) = Heads::read(semantic::FILE.0, semantic::FILE.1);
+        let (cues, _) = Cues::read(questions::FILE.0, questions::FILE.1);
+        let (kinds, _) = Kinds::read(kinds::FILE.0, kinds::FILE.1, &cues);
         let (function_words, _) = FunctionWords::read(language::FILE.0, language::FILE.1);
         Self {
             tables: Arc::new(Tables {
@@ -126,6 +139,8 @@ impl Router {
                 attributes,
                 changes,
                 heads,
+                cues,
+                kinds,
                 function_words,
             }),
             ngrams: None,
@@ -272,11 +287,20 @@ impl Router {
         self.tables.changes.features(earlier, later, closeness)
     }
 
-    /// Domains that a query asks about, strongest first; empty when no word tells.
+    /// What a query asks about.
     #[must_use]
-    pub fn query_domains(&self, query: &str) -> Vec<Domain> {
+    pub fn query(&self, query: &str) -> Query {
         let reading = Reading::of(query, &self.tables.lexicon);
         let mut counted: Vec<(Domain, u32)> = Vec::new();
+        let mut count = |domain: Domain, weight: u32| {
+            if domain == Domain::General {
+                return;
+            }
+            match counted.iter_mut().find(|(d, _)| *d == domain) {
+                Some((_, count)) => *count += weight,
+                None => counted.push((domain, weight)),
+            }
+        };
         for hit in &reading.hits {
             let weight = match hit.meaning.class {
                 Class::Topic | Class::Medication | Class::Medical | Class::Dietary => 2,
@@ -284,17 +308,38 @@ impl Router {
                 Class::Dependant | Class::Spouse | Class::Ability | Class::Restricted => 1,
                 _ => continue,
             };
-            let domain = hit.meaning.domain;
-            if domain == Domain::General {
-                continue;
+            count(hit.meaning.domain, weight);
+        }
+        let (cues, places) = self.tables.cues.of(&reading.words);
+        let mut words = Vec::with_capacity(places.len());
+        for (cue, from, to) in places {
+            if let Some(entry) = self.tables.cues.cues.get(usize::from(cue)) {
+                count(entry.domain, 1);
             }
-            match counted.iter_mut().find(|(d, _)| *d == domain) {
-                Some((_, count)) => *count += weight,
-                None => counted.push((domain, weight)),
-            }
+            words.push((cue, reading.shown(from, to).to_owned()));
         }
         // Stable: domains named equally often stay in the order of the query.
         sort_by_key(&mut counted, |(_, count)| core::cmp::Reverse(*count));
-        counted.into_iter().map(|(domain, _)| domain).collect()
+        let domains = counted.into_iter().map(|(domain, _)| domain).collect();
+        Query::new(domains, cues, words)
+    }
+
+    /// Domains that a query asks about, strongest first; empty when no word tells.
+    #[must_use]
+    pub fn query_domains(&self, query: &str) -> Vec<Domain> {
+        self.query(query).domains
+    }
+
+    /// How closely a fact with this route bears on a query, if it does.
+    #[must_use]
+    pub fn bearing(&self, query: &Query, route: &Route) -> Option<Bearing> {
+        join::bearing(&self.tables, query, route)
+    }
+
+    /// What ties a fact with this route to a query, for a person to read, closest first: domain, kind of fact, what of it
+    /// the query names, and who states it in public.
+    #[must_use]
+    pub fn ties(&self, query: &Query, route: &Route) -> Vec<String> {
+        join::why(&self.tables, query, route)
     }
 }

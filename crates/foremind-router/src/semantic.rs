@@ -12,6 +12,7 @@ use foremind_types::{
 };
 
 use crate::consequences::Consequences;
+use crate::kinds;
 use crate::lexicon::LineError;
 use crate::lifetime;
 use crate::verdict::{priority, quantised};
@@ -221,7 +222,14 @@ pub(crate) fn judge(
     route.severity = severity;
     route.priority = priority(grade, severity, score);
     route.domain = domain;
-    route.affects = row.map(|row| row.affects.clone()).unwrap_or_default();
+    // Kinds of fact that the words betray say more than a domain does.
+    let known = route
+        .reasons
+        .iter()
+        .any(|reason| reason.signal.starts_with(kinds::REASON));
+    if !known {
+        route.affects = row.map(|row| row.affects.clone()).unwrap_or_default();
+    }
     // A date that the statement names was read already; a head can tell the kind only.
     if route.ttl.until_ms().is_none() {
         route.ttl = match strongest(ttls) {

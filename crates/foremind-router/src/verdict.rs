@@ -5,10 +5,11 @@ use foremind_types::{
     Ambient, Domain, Grade, Judgement, Reason, Route, Severity, Stage, Subject, Tier, Ttl,
 };
 
+use crate::kinds::{self, Force, Found};
 use crate::lexicon::Class;
 use crate::lifetime;
 use crate::reading::Reading;
-use crate::signals::{self, Signal};
+use crate::signals::{self, Kind, Signal};
 use crate::traps::{self, Finding, Outcome, Trap};
 use crate::{Frame, Keep, Routing, Tables};
 
@@ -19,6 +20,8 @@ const THRESHOLD_OTHER: f32 = 0.6;
 const LOOSE_SHARE: f32 = 0.5;
 /// Most reasons of one route.
 const REASONS: usize = 12;
+/// Most kinds of fact that one route names.
+const KINDS: usize = 8;
 
 /// Whether the turn is work on somebody else's words: a story, a role play, a translation.
 pub(crate) fn foreign_words(reading: &Reading<'_>) -> bool {
@@ -43,6 +46,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         .iter()
         .map(|signal| (*signal, traps::judge(reading, signal, &found)))
         .collect();
+    let of_kind = of_kind(reading, tables, &found, &mut judged);
     let own = foreign_words(reading);
     if own || frame.foreign_words {
         let trap = Trap {
@@ -107,9 +111,16 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
 
     let care_only = counting
         .iter()
-        .all(|c| c.1.name == "animal-kept" || c.1.name == "child-in-care");
+        .all(|c| matches!(c.1.name, "animal-kept" | "child-in-care") || c.1.kind == Kind::Care);
+    let gravest = of_kind
+        .iter()
+        .filter_map(|found| tables.kinds.kinds.get(usize::from(found.kind)))
+        .map(|kind| kind.severity)
+        .max()
+        .unwrap_or(Severity::Mild);
     let grade = match row.map(|r| r.grade) {
         _ if !profile => Grade::Informer,
+        _ if gravest == Severity::Severe => Grade::Modifier,
         _ if care_only => Grade::Circumstance,
         // A rule is a rule, whatever it is about.
         Some(Grade::Circumstance)
@@ -124,7 +135,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
     let severity = match row.map_or(Severity::Mild, |r| r.severity) {
         _ if !profile => Severity::Mild,
         _ if severe => Severity::Severe,
-        severity => severity,
+        severity => severity.max(gravest),
     };
     let (attribute, value) = tables
         .attributes
@@ -147,7 +158,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
             priority: priority(grade, severity, score),
             severity,
             domain,
-            affects: row.map(|r| r.affects.clone()).unwrap_or_default(),
+            affects: affects(row.map(|r| r.affects.as_slice()), domain, &of_kind, tables),
             ttl: ttl(
                 reading,
                 at,
@@ -159,7 +170,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
                 domain,
             ),
             score,
-            reasons: reasons(reading, &judged, overflow),
+            reasons: reasons(reading, &judged, overflow, &of_kind, tables),
             stage: Stage::Lexical,
             judgement: match (profile, certain) {
                 (true, true) => Judgement::Settled,
@@ -172,6 +183,113 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         value,
         valid_from_ms,
     }
+}
+
+/// The kinds of fact that the statement is of. Those that say enough by themselves become signals where no other signal
+/// covers them.
+fn of_kind(
+    reading: &Reading<'_>,
+    tables: &Tables,
+    found: &[Signal],
+    judged: &mut Vec<(Signal, Finding)>,
+) -> Vec<Found> {
+    let mut kept = Vec::new();
+    for kind_found in tables.kinds.of(&reading.words) {
+        let Some(kind) = tables.kinds.kinds.get(usize::from(kind_found.kind)) else {
+            continue;
+        };
+        let care = matches!(
+            kind.domain,
+            Domain::Culture | Domain::People | Domain::Pets | Domain::Dependant
+        );
+        let signal = Signal {
+            name: "fact-kind",
+            kind: match kind_found.plain {
+                _ if care => Kind::Care,
+                true => Kind::Plain,
+                false => Kind::State,
+            },
+            weight: match kind_found.force {
+                Force::Strong => KIND_STRONG,
+                _ if kind.domain.is_health_or_food() => KIND_HEALTH,
+                _ => KIND_OTHER,
+            },
+            domain: kind.domain,
+            from: kind_found.from,
+            to: kind_found.to,
+        };
+        let finding = traps::judge(reading, &signal, found);
+        let noted = match finding.outcome {
+            Outcome::Held(trap) => UNTIED.contains(&trap.name),
+            _ => true,
+        };
+        if !noted {
+            continue;
+        }
+        if kept.len() < KINDS {
+            kept.push(kind_found);
+        }
+        // Words of ordinary talk betray kinds of fact as well ("the dog", "python"): only a phrase that names the owner, one
+        // marked as strong and the name of a medicine that the owner takes decide by themselves. The others wait for a
+        // question that names what they affect.
+        let decides = match kind_found.force {
+            Force::Noted => false,
+            Force::Strong => true,
+            Force::Tied if kind.domain == Domain::Medication => finding.outcome == Outcome::Free,
+            Force::Tied => kind_found.plain && !care,
+        };
+        let covered = found
+            .iter()
+            .any(|s| s.from < signal.to && signal.from < s.to);
+        if !covered && decides {
+            judged.push((signal, finding));
+        }
+    }
+    kept
+}
+
+/// Weights of a phrase that betrays a kind of fact.
+const KIND_HEALTH: f32 = 0.85;
+const KIND_OTHER: f32 = 0.6;
+/// Counts where it is tied loosely, too.
+const KIND_STRONG: f32 = 1.2;
+/// Traps that leave open whose fact it is: no signal, but worth a join.
+const UNTIED: &[&str] = &[
+    "trap-no-subject",
+    "trap-topic",
+    "trap-request",
+    "trap-unbound",
+    "trap-other-subject",
+];
+
+/// Domains of question that the statement may change: those of its kinds, else those of its domain.
+fn affects(
+    row: Option<&[Domain]>,
+    domain: Domain,
+    of_kind: &[Found],
+    tables: &Tables,
+) -> Vec<Domain> {
+    let mut affects = Vec::new();
+    let mut add = |domain: Domain| {
+        if domain != Domain::General && !affects.contains(&domain) {
+            affects.push(domain);
+        }
+    };
+    for found in of_kind {
+        if let Some(kind) = tables.kinds.kinds.get(usize::from(found.kind)) {
+            for cue in kind.affects.both(&kind.affects) {
+                if let Some(cue) = tables.cues.cues.get(usize::from(cue)) {
+                    add(cue.domain);
+                }
+            }
+        }
+    }
+    if of_kind.is_empty() {
+        row.unwrap_or_default().iter().for_each(|d| add(*d));
+    } else {
+        add(domain);
+    }
+    affects
 }
 
 /// The domain of the strongest signal; a general one takes the domain of whatever else is named.
@@ -293,8 +411,14 @@ fn keep(reading: &Reading<'_>, profile: bool, attribute: bool) -> Keep {
     }
 }
 
-/// Signals that count, strongest first, then what was held back and why.
-fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)], overflow: bool) -> Vec<Reason> {
+/// Signals that count, strongest first, then the kinds of fact, then what was held back and why.
+fn reasons(
+    reading: &Reading<'_>,
+    judged: &[(Signal, Finding)],
+    overflow: bool,
+    of_kind: &[Found],
+    tables: &Tables,
+) -> Vec<Reason> {
     let mut signals = Vec::new();
     if overflow {
         signals.push(Reason {
@@ -329,6 +453,14 @@ fn reasons(reading: &Reading<'_>, judged: &[(Signal, Finding)], overflow: bool) 
     }
     sort_by(&mut signals, |a, b| b.weight.total_cmp(&a.weight));
     signals.truncate(REASONS);
+    signals.extend(of_kind.iter().filter_map(|found| {
+        let kind = tables.kinds.kinds.get(usize::from(found.kind))?;
+        Some(Reason {
+            signal: format!("{}{}", kinds::REASON, kind.name),
+            matched: reading.shown(found.from, found.to).to_owned(),
+            weight: 0.0,
+        })
+    }));
     traps.extend(
         reading
             .idiomatic

@@ -63,26 +63,30 @@ fn signals_are_named_with_their_words() {
         "I'm allergic to tree nuts",
         expect![[r#"
             profile settled allergy owner
-            medical-word [allergic to] 0.85"#]],
+            medical-word [allergic to] 0.85
+            kind-nut-allergy [tree nuts] 0"#]],
     );
     check(
         "I don't eat pork",
         expect![[r#"
             profile settled diet owner
-            negation-noun [don't eat pork] 0.9"#]],
+            negation-noun [don't eat pork] 0.9
+            kind-no-pork [don't eat pork] 0"#]],
     );
     check(
         "I was prescribed metformin.",
         expect![[r#"
             profile settled medication owner
             medication-name [prescribed] 0.85
-            medication-name [metformin] 0.85"#]],
+            medication-name [metformin] 0.85
+            kind-metformin [metformin] 0"#]],
     );
     check(
         "I'm here on a work permit",
         expect![[r#"
             profile settled immigration owner
-            legal-word [work permit] 0.8"#]],
+            legal-word [work permit] 0.8
+            kind-h1b [work permit] 0"#]],
     );
 }
 

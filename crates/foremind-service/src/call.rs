@@ -1,6 +1,6 @@
 //! A request on its way: a machine that says what it needs next.
 
-use foremind_engine::{ForgetTarget, Prompt, Request, Response};
+use foremind_engine::{Exposure, ForgetTarget, Prompt, Request, Response};
 use foremind_types::limits::BUDGET_TOKENS;
 use foremind_types::{Ambient, Error, ErrorCode, Name, RecordId, Role, Scope};
 use serde::{Deserialize, Serialize};
@@ -691,6 +691,7 @@ impl Service {
             scope: grant.scope(),
             query,
             budget_tokens: budget(budget_tokens)?,
+            exposure: Exposure::Full,
             as_of_ms: None,
         };
         plan.end = End::Prompt(None);

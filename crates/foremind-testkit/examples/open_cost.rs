@@ -66,6 +66,7 @@ fn main() {
             query: "Where did I take the violin?".to_owned(),
             budget_tokens: 512,
             as_of_ms: None,
+            exposure: foremind_engine::Exposure::Full,
         };
         let begun = Instant::now();
         drive(

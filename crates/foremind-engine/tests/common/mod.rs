@@ -187,6 +187,7 @@ impl Memory {
             query: query.to_owned(),
             budget_tokens,
             as_of_ms: None,
+            exposure: foremind_engine::Exposure::Full,
         };
         match self.run(request).unwrap() {
             Response::Recall(prompt) => prompt,
