@@ -18,7 +18,7 @@ mod store;
 mod survey;
 mod task;
 
-pub use foremind_engine::{HeadError, Request, Response};
+pub use foremind_engine::{Exposure, HeadError, Request, Response};
 pub use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 pub use memory::{Memory, Op};
 pub use opening::Opening;

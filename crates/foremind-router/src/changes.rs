@@ -468,7 +468,14 @@ impl Facts {
         self.read_subject(words, count);
         self.numbered = (1..count.min(OPENING_WORDS)).find_map(|at| {
             let word = words.folded(at);
-            let noun = KINDS.contains(&words.folded(at - 1));
+            let before = words.folded(at - 1);
+            // "Shelf 3", "the gate 14": a number right behind the first noun says which one.
+            let article = matches!(words.folded(0), "the" | "our" | "my");
+            let opens = at == 1 + usize::from(article)
+                && before.chars().count() > 2
+                && before.chars().all(char::is_alphabetic)
+                && !VERBS.contains(&before);
+            let noun = opens || KINDS.contains(&before);
             let digits = word.bytes().all(|b| b.is_ascii_digit());
             let measured = UNITS
                 .iter()

@@ -12,7 +12,7 @@ use foremind_component_tests::{
     Buckets, Error, Fault, ForgetTarget, Instance, OpenOptions, Prompt, Scope, World, code,
     component,
 };
-use foremind_memory::{KeySource, Request, Response};
+use foremind_memory::{Exposure, KeySource, Request, Response};
 use foremind_testkit::{
     FakeWrapper, MemoryStore, NoEncoder, SeededAmbient, drive, open, open_with,
 };
@@ -223,6 +223,8 @@ fn the_native_engine_stores_and_renders_the_same() {
     for query in [QUERY, "marble counter", "how many jars are in the pantry?"] {
         let there = desk.recall(query);
         let request = Request::Recall {
+            as_of_ms: None,
+            exposure: Exposure::Full,
             scope: ada(),
             query: query.to_owned(),
             budget_tokens: 512,
