@@ -32,6 +32,7 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == "js"))
         .collect();
+    let heads = build::HEAD_FILES.map(|(_, name)| dist.join(name));
     // Null: not a file of its own. The lexicons are compiled into the core.
     let sizes = json!({
         "core": sizes(workspace, &[dist.join("foremind_core_bg.wasm")])?,
@@ -39,7 +40,8 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
         "embed_relaxed": sizes(workspace, &[dist.join("foremind_embed_relaxed_bg.wasm")])?,
         "embed_onnx": sizes(workspace, &[dist.join("foremind_onnx_bg.wasm")])?,
         "data": Value::Null,
-        "router": Value::Null,
+        "router": sizes(workspace, &heads)?,
+        "service": sizes(workspace, &[dist.join("foremind_service_bg.wasm")])?,
         "model": sizes(workspace, &[workspace.path(model::MODEL_PACKAGE).join(model::PACK)])?,
         "js": sizes(workspace, &scripts)?,
     });

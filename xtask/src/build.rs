@@ -129,7 +129,7 @@ const COMPONENTS_FOLDER: &str = "target/components";
 /// The npm package's built folder, below the root.
 pub(crate) const DIST: &str = "pkg/dist";
 /// The router's heads, beside the modules that run them.
-const HEAD_FILES: [(&str, &str); 2] = [
+pub(crate) const HEAD_FILES: [(&str, &str); 2] = [
     ("route.fmadpt", "foremind_route.fmadpt"),
     ("ngrams.bin", "foremind_ngrams.bin"),
 ];
