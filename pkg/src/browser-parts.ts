@@ -35,12 +35,12 @@ export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
 
 // Written so that bundlers find the files.
 const heads: HeadFiles = {
-  adapter: () => fetched(new URL('./foremind_route.fmadpt', import.meta.url)),
-  ngrams: () => fetched(new URL('./foremind_ngrams.bin', import.meta.url)),
+  adapter: (signal) => fetched(new URL('./foremind_route.fmadpt', import.meta.url), signal),
+  ngrams: (signal) => fetched(new URL('./foremind_ngrams.bin', import.meta.url), signal),
 };
 
-async function fetched(url: URL): Promise<Uint8Array> {
-  const response = await fetch(url);
+async function fetched(url: URL, signal: AbortSignal): Promise<Uint8Array> {
+  const response = await fetch(url, { signal });
   if (!response.ok) throw new Error(`status ${response.status}`);
   return new Uint8Array(await response.arrayBuffer());
 }

@@ -4,7 +4,7 @@ export const ROUTE_HEAD = 'route/1';
 /** The files of the router's heads, which stand beside the modules and are loaded after the core. */
 export interface HeadFiles {
   /** For the encoder: judges English. */
-  adapter(): Promise<Uint8Array>;
+  adapter(signal: AbortSignal): Promise<Uint8Array>;
   /** For the core: judges ten other languages. */
-  ngrams(): Promise<Uint8Array>;
+  ngrams(signal: AbortSignal): Promise<Uint8Array>;
 }

@@ -64,8 +64,8 @@ export class NodeParts {
 }
 
 const heads: HeadFiles = {
-  adapter: () => readFile(new URL('./foremind_route.fmadpt', import.meta.url)),
-  ngrams: () => readFile(new URL('./foremind_ngrams.bin', import.meta.url)),
+  adapter: (signal) => readFile(new URL('./foremind_route.fmadpt', import.meta.url), { signal }),
+  ngrams: (signal) => readFile(new URL('./foremind_ngrams.bin', import.meta.url), { signal }),
 };
 
 function keysFor(key: KeySource): Keys {

@@ -214,7 +214,7 @@ export class Session implements Backend {
 
   /** Loads the head on the encoder. Without its file, or with a model of the user's own, the encoder gives vectors alone. */
   async #adapt(embedder: LoadedEmbedder): Promise<void> {
-    const file = await this.#parts.heads?.adapter().catch(() => undefined);
+    const file = await this.#parts.heads?.adapter(this.#closing.signal).catch(() => undefined);
     if (file && !this.#closing.signal.aborted && embedder.adapt(file)) return;
     this.#head = undefined;
     const opened = await this.#opened.catch(() => undefined);
@@ -222,7 +222,7 @@ export class Session implements Backend {
   }
 
   async #loadNgrams(): Promise<void> {
-    const file = await this.#parts.heads?.ngrams().catch(() => undefined);
+    const file = await this.#parts.heads?.ngrams(this.#closing.signal).catch(() => undefined);
     const opened = await this.#opened.catch(() => undefined);
     if (!file || !opened || this.#closing.signal.aborted) return;
     this.#ngrams = file;

@@ -76,11 +76,11 @@ test('opening', async () => {
 
 testIn('a closed memory says so, and closing twice is fine', async (directory) => {
   const memory = await open(directory);
-  const late = memory.remember(me, 'Said at the last moment.');
+  const late = memory.remember(me, 'Said at the last moment.').then(() => 'written', (error) => error.code);
   await memory.close();
   await memory.close();
   // Either it was written, or the caller was told: never silence.
-  const outcome = await late.then(() => 'written', (error) => error.code);
+  const outcome = await late;
   assert.ok(outcome === 'written' || outcome === 'closed', outcome);
   for (const call of [() => memory.remember(me, 'x'), () => memory.recall(me, 'x'), () => memory.stats(me), () => memory.forget(me, 'scope')]) {
     await assert.rejects(call(), failsWith('closed'));
