@@ -60,7 +60,7 @@ pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
 ///
 /// Everything here works on values that the caller handed in, makes plain values, or throws. Nothing here can open a
 /// connection, read a clock, draw randomness or touch storage: those belong to the driver outside.
-const GLUE: [&str; 40] = [
+const GLUE: [&str; 42] = [
     "Error",
     "Number",
     "__wbindgen_bigint_get_as_i64",
@@ -79,7 +79,9 @@ const GLUE: [&str; 40] = [
     "__wbindgen_number_get",
     "__wbindgen_string_get",
     "__wbindgen_throw",
+    "assign",
     "call",
+    "deleteProperty",
     "done",
     "entries",
     "from",
