@@ -23,7 +23,7 @@ export type PartsOf = (options: BrowserOptions) => Promise<SessionParts>;
 export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
   let modules: Modules | undefined;
   return async (options) => {
-    modules ??= new Modules((core) => core.default(), embed);
+    modules ??= new Modules((core) => core.default(), data, embed);
     const made = modules;
     // The key first: what the environment lacks is said before a database is made.
     const keys = keysOf(options);
@@ -39,10 +39,16 @@ const heads: HeadFiles = {
   ngrams: (signal) => fetched(new URL('./foremind_ngrams.bin', import.meta.url), signal),
 };
 
+const data = async () => (await found(fetch(new URL('./foremind_data.txt', import.meta.url)))).text();
+
 async function fetched(url: URL, signal: AbortSignal): Promise<Uint8Array> {
-  const response = await fetch(url, { signal });
-  if (!response.ok) throw new Error(`status ${response.status}`);
-  return new Uint8Array(await response.arrayBuffer());
+  return new Uint8Array(await (await found(fetch(url, { signal }))).arrayBuffer());
+}
+
+async function found(response: Promise<Response>): Promise<Response> {
+  const { ok, status } = await response;
+  if (!ok) throw new Error(`status ${status}`);
+  return response;
 }
 
 /** A memory that ends with the process needs no key that outlives it, and opens where storage is denied. */

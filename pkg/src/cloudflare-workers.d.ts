@@ -7,6 +7,11 @@ declare module 'cloudflare:workers' {
   }
 }
 
+declare module '*.txt' {
+  const text: string;
+  export default text;
+}
+
 declare module '*.wasm' {
   const module: WebAssembly.Module;
   export default module;

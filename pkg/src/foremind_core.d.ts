@@ -4,6 +4,7 @@ import type { CoreMemory, CoreOptions, CoreOpening as Opening, CoreSurvey as Sur
 export default function init(): Promise<unknown>;
 export function initSync(input: { module: BufferSource | WebAssembly.Module }): unknown;
 export function __wbg_reset_state(): void;
+export function installData(bundle: string): void;
 /** Every error of the core, mapped as any error is on its way out. */
 export function errors(): { code: string; message: string; fault: string }[];
 export const CoreOpening: { new (options: CoreOptions): Opening };

@@ -8,11 +8,14 @@ type CoreBindings = typeof import('./foremind_core.js');
 export class Modules {
   readonly #initCore: (bindings: CoreBindings) => Promise<unknown>;
   readonly #initEmbed: () => Promise<EmbedGlue>;
+  readonly #readData: () => Promise<string>;
   #core: Promise<Core> | undefined;
   #embed: Promise<EmbedGlue> | undefined;
 
-  constructor(initCore: (bindings: CoreBindings) => Promise<unknown>, initEmbed: () => Promise<EmbedGlue>) {
+  /** `readData` gives the router's data file, which stands beside the core. */
+  constructor(initCore: (bindings: CoreBindings) => Promise<unknown>, readData: () => Promise<string>, initEmbed: () => Promise<EmbedGlue>) {
     this.#initCore = initCore;
+    this.#readData = readData;
     this.#initEmbed = initEmbed;
   }
 
@@ -33,15 +36,26 @@ export class Modules {
   }
 
   async #loadCore(): Promise<Core> {
+    const reading = this.#readData();
+    // Its failure is met below.
+    reading.catch(() => {});
     const bindings = await import('./foremind_core.js');
     await this.#initCore(bindings);
-    const glue: CoreGlue = {
-      open: (options) => new bindings.CoreOpening(options),
-      survey: (options) => new bindings.CoreSurvey(options),
-      renew: () => bindings.__wbg_reset_state(),
-    };
-    return new Core(glue);
+    return new Core(coreGlue(bindings, await reading));
   }
+}
+
+/** A core whose module is there, and its router's data. */
+export function coreGlue(bindings: CoreBindings, data: string): CoreGlue {
+  bindings.installData(data);
+  return {
+    open: (options) => new bindings.CoreOpening(options),
+    survey: (options) => new bindings.CoreSurvey(options),
+    renew: () => {
+      bindings.__wbg_reset_state();
+      bindings.installData(data);
+    },
+  };
 }
 
 /** What this package uses of an embed module's bindings. */

@@ -23,6 +23,7 @@ export class NodeParts {
   constructor(embed: () => Promise<EmbedGlue>) {
     this.#modules = new Modules(
       async (core) => core.initSync({ module: await readFile(new URL('./foremind_core_bg.wasm', import.meta.url)) }),
+      () => readFile(new URL('./foremind_data.txt', import.meta.url), 'utf8'),
       embed,
     );
   }

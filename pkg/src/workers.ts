@@ -8,11 +8,12 @@ import { LoadedEmbedder, modelMissing } from './embedder.js';
 import { ForemindError, toPlain, type PlainError } from './errors.js';
 import * as coreBindings from './foremind_core.js';
 import coreModule from './foremind_core_bg.wasm';
+import coreData from './foremind_data.txt';
 import * as embedBindings from './foremind_embed.js';
 import embedModule from './foremind_embed_relaxed_bg.wasm';
 import * as serviceBindings from './foremind_service.js';
 import serviceModule from './foremind_service_bg.wasm';
-import { embedGlue } from './glue.js';
+import { coreGlue, embedGlue } from './glue.js';
 import { HostKey } from './keys.js';
 import { DurableObjectStore } from './stores/durable-object.js';
 
@@ -69,11 +70,7 @@ let core: Core | undefined;
 function coreOf(): Core {
   if (!core) {
     coreBindings.initSync({ module: coreModule });
-    core = new Core({
-      open: (options) => new coreBindings.CoreOpening(options),
-      survey: (options) => new coreBindings.CoreSurvey(options),
-      renew: () => coreBindings.__wbg_reset_state(),
-    });
+    core = new Core(coreGlue(coreBindings, coreData));
   }
   return core;
 }

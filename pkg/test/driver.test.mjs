@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 import { Core } from '../dist/core.js';
+import { coreGlue } from '../dist/glue.js';
 import { ERROR_CODES, ForemindError } from '../dist/errors.js';
 import { HostKey } from '../dist/keys.js';
 import { OpenMemory } from '../dist/memory.js';
@@ -12,15 +13,17 @@ import { failsWith, key, me } from './support.mjs';
 
 const bindings = await import('../dist/foremind_core.js');
 bindings.initSync({ module: await readFile(new URL('../dist/foremind_core_bg.wasm', import.meta.url)) });
+const data = await readFile(new URL('../dist/foremind_data.txt', import.meta.url), 'utf8');
 
 /** The real core, whose `step` may be made to fail as a trap does. */
 function trappable() {
   const control = { trap: undefined, renewed: 0 };
+  const real = coreGlue(bindings, data);
   const glue = {
-    open: (options) => wrap(new bindings.CoreOpening(options)),
+    open: (options) => wrap(real.open(options)),
     renew() {
       control.renewed += 1;
-      bindings.__wbg_reset_state();
+      real.renew();
     },
   };
   const wrap = (object) =>

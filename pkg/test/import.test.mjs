@@ -71,7 +71,7 @@ test('the browser entries reach no node module, and only the ONNX entry reaches 
 testIn('packed and installed: the files that it needs, node resolves it, the types hold', async (directory) => {
   const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: here, encoding: 'utf8' }));
   const packed = files.map(({ path }) => path);
-  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/onnx.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/foremind_embed_bg.wasm', 'dist/foremind_embed_relaxed_bg.wasm', 'dist/foremind_onnx_bg.wasm', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
+  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/onnx.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/foremind_data.txt', 'dist/foremind_ngrams.bin', 'dist/foremind_route.fmadpt', 'dist/foremind_embed_bg.wasm', 'dist/foremind_embed_relaxed_bg.wasm', 'dist/foremind_onnx_bg.wasm', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
     assert.ok(packed.includes(wanted), wanted);
   }
   assert.deepEqual(packed.filter((path) => !/^(dist\/|package\.json$|README\.md$|LICENSE|NOTICE)/.test(path)), []);

@@ -4,6 +4,7 @@ import { readFile } from 'node:fs/promises';
 import { test } from 'node:test';
 
 import { Core } from '../dist/core.js';
+import { coreGlue } from '../dist/glue.js';
 import { HostKey } from '../dist/keys.js';
 import { Session } from '../dist/session.js';
 import { MemoryStore } from '../dist/stores/memory.js';
@@ -11,7 +12,8 @@ import { failsWith, key, me } from './support.mjs';
 
 const bindings = await import('../dist/foremind_core.js');
 bindings.initSync({ module: await readFile(new URL('../dist/foremind_core_bg.wasm', import.meta.url)) });
-const glue = { open: (options) => new bindings.CoreOpening(options), survey: (options) => new bindings.CoreSurvey(options), renew: () => bindings.__wbg_reset_state() };
+const data = await readFile(new URL('../dist/foremind_data.txt', import.meta.url), 'utf8');
+const glue = coreGlue(bindings, data);
 
 const session = (store) => Session.open({ core: new Core(glue), store, keys: new HostKey(key) });
 const remember = (text) => ({ verb: 'remember', scope: me, text });

@@ -32,6 +32,10 @@ async function modules() {
       continue;
     }
     const contents = await readFile(new URL(path, DIST), 'utf8');
+    if (path.endsWith('.txt')) {
+      found.push({ type: 'Text', path, contents });
+      continue;
+    }
     found.push({ type: 'ESModule', path, contents });
     for (const [, name] of contents.matchAll(/(?:from|import)\s*\(?['"](\.[^'"]+)['"]/g)) {
       queue.push(new URL(name, new URL(path, 'file:///')).pathname.slice(1));

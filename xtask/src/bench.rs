@@ -33,13 +33,12 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
         .filter(|path| path.extension().is_some_and(|ending| ending == "js"))
         .collect();
     let heads = build::HEAD_FILES.map(|(_, name)| dist.join(name));
-    // Null: not a file of its own. The lexicons are compiled into the core.
     let sizes = json!({
         "core": sizes(workspace, &[dist.join("foremind_core_bg.wasm")])?,
         "embed_simd": sizes(workspace, &[dist.join("foremind_embed_bg.wasm")])?,
         "embed_relaxed": sizes(workspace, &[dist.join("foremind_embed_relaxed_bg.wasm")])?,
         "embed_onnx": sizes(workspace, &[dist.join("foremind_onnx_bg.wasm")])?,
-        "data": Value::Null,
+        "data": sizes(workspace, &[dist.join(build::DATA_FILE)])?,
         "router": sizes(workspace, &heads)?,
         "service": sizes(workspace, &[dist.join("foremind_service_bg.wasm")])?,
         "model": sizes(workspace, &[workspace.path(model::MODEL_PACKAGE).join(model::PACK)])?,
@@ -51,12 +50,10 @@ pub(crate) fn size(workspace: &Workspace, json: bool) -> Result<(), Error> {
     }
     println!("{:<14}{:>12}{:>12}{:>12}", "bytes", "raw", "gzip", "brotli");
     for (name, size) in sizes.as_object().into_iter().flatten() {
-        if !size.is_null() {
-            println!(
-                "{name:<14}{:>12}{:>12}{:>12}",
-                size["raw"], size["gzip"], size["brotli"]
-            );
-        }
+        println!(
+            "{name:<14}{:>12}{:>12}{:>12}",
+            size["raw"], size["gzip"], size["brotli"]
+        );
     }
     Ok(())
 }

@@ -133,6 +133,8 @@ pub(crate) const HEAD_FILES: [(&str, &str); 2] = [
     ("route.fmadpt", "foremind_route.fmadpt"),
     ("ngrams.bin", "foremind_ngrams.bin"),
 ];
+/// The router's data files as one, which the core is handed.
+pub(crate) const DATA_FILE: &str = "foremind_data.txt";
 /// Says with which profile [`DIST`] was built.
 const PROFILE_FILE: &str = "target/wasm/profile";
 
@@ -359,6 +361,18 @@ fn optimise(workspace: &Workspace, profile: Profile, path: &Path) -> Result<(), 
     Ok(())
 }
 
+/// The router's data files as one: for each a line with U+0001 and its name, then its text.
+fn data(workspace: &Workspace) -> Result<String, Error> {
+    let mut bundle = String::new();
+    for path in files_below(&workspace.path("crates/foremind-router/data"))? {
+        if path.extension().is_some_and(|ending| ending == "tsv") {
+            let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
+            bundle.push_str(&format!("\u{1}{}\n{text}", file_name(&path)));
+        }
+    }
+    Ok(bundle)
+}
+
 /// Builds the TypeScript part of the package.
 fn npm_package(workspace: &Workspace) -> Result<(), Error> {
     setup::npm_packages(workspace, "pkg")?;
@@ -372,6 +386,7 @@ fn npm_package(workspace: &Workspace) -> Result<(), Error> {
         let bytes = read(&workspace.path("crates/foremind-router/data").join(file))?;
         write_if_changed(&dist.join(name), &bytes)?;
     }
+    write_if_changed(&dist.join(DATA_FILE), data(workspace)?.as_bytes())?;
     let stamp = Stamp::new(workspace.path("target/wasm/npm-package")).files(&inputs)?;
     if stamp.is_fresh() && dist.join("index.js").is_file() {
         return Ok(());

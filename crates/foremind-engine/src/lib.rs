@@ -25,7 +25,7 @@ mod upkeep;
 mod write;
 
 pub use engine::Engine;
-pub use foremind_router::{HeadError, NgramHead};
+pub use foremind_router::{HeadError, MissingFile, NgramHead, has_data, install_data};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
 pub use request::{Exposure, ForgetTarget, IngestMode, Request, TurnStatus};

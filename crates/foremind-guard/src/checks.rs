@@ -1,5 +1,7 @@
 //! What a match has to fulfil beside its pattern: check digits, entropy, form.
 
+use foremind_types::order::sort_by;
+
 /// The checks of one shape, as its line names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Checks {
@@ -581,7 +583,7 @@ fn is_phrase(text: &str) -> bool {
 fn are_varied(text: &str) -> bool {
     let words: Vec<&str> = text.split(' ').collect();
     let mut distinct = words.clone();
-    distinct.sort_unstable();
+    sort_by(&mut distinct, Ord::cmp);
     distinct.dedup();
     distinct.len() * 5 > words.len() * 3 || words.contains(&"abandon")
 }

@@ -1,5 +1,6 @@
 //! The table of kinds: read once, checked by tests, patterns compiled when they are first needed.
 
+use foremind_types::order::sort_by;
 use std::sync::{LazyLock, OnceLock};
 
 use regex_lite::Regex;
@@ -173,7 +174,7 @@ impl Kinds {
     /// Names of all kinds, each once, sorted.
     pub(crate) fn names(&self) -> Vec<&'static str> {
         let mut names: Vec<&'static str> = self.shapes.iter().map(|shape| shape.kind).collect();
-        names.sort_unstable();
+        sort_by(&mut names, Ord::cmp);
         names.dedup();
         names
     }

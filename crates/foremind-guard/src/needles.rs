@@ -1,5 +1,7 @@
 //! Many fixed strings sought at once: which stand where. One look-up a byte, by the first three bytes of a string.
 
+use foremind_types::order::sort_by_key;
+
 /// Shortest needle, bytes.
 pub(crate) const SHORTEST: usize = 3;
 const BUCKETS: usize = 4096;
@@ -34,7 +36,7 @@ impl<T: Copy> Needles<T> {
             .filter(|(needle, _)| needle.len() >= SHORTEST)
             .map(|(needle, what)| (needle.into_boxed_str(), what))
             .collect();
-        entries.sort_by_key(|(needle, _)| bucket(needle.as_bytes()));
+        sort_by_key(&mut entries, |(needle, _)| bucket(needle.as_bytes()));
         let mut starts = vec![0_u32; BUCKETS + 1];
         for (needle, _) in &entries {
             starts[bucket(needle.as_bytes()) + 1] += 1;

@@ -2,6 +2,7 @@
 //! from a place that something announces, over a bounded stretch.
 
 use core::ops::Range;
+use foremind_types::order::sort_by_key;
 
 use crate::checks::Test;
 use crate::decode::{LEVELS, decoded};
@@ -473,7 +474,7 @@ impl Scan<'_> {
         let mut found = self.found;
         let markers = markers(&self.view.text);
         found.retain(|(_, range)| !is_within(&markers, range.start, range.end));
-        found.sort_by_key(|(number, range)| (range.start, *number));
+        sort_by_key(&mut found, |(number, range)| (range.start, *number));
         found
             .into_iter()
             .map(|(number, range)| {

@@ -18,7 +18,9 @@ mod store;
 mod survey;
 mod task;
 
-pub use foremind_engine::{Exposure, HeadError, Request, Response};
+pub use foremind_engine::{
+    Exposure, HeadError, MissingFile, Request, Response, has_data, install_data,
+};
 pub use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 pub use memory::{Memory, Op};
 pub use opening::Opening;

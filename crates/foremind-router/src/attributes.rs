@@ -1,10 +1,12 @@
 //! Single-valued attributes that a statement sets: "I live in Porto" sets `home`.
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::words::{Gap, Words};
+use foremind_types::order::sort_by;
 
 /// The data file.
-pub(crate) const FILE: (&str, &str) = ("attributes.tsv", include_str!("../data/attributes.tsv"));
+pub(crate) const FILE: File = file!("attributes.tsv");
 
 /// Longest value, in words.
 const VALUE_WORDS: usize = 8;
@@ -52,7 +54,7 @@ impl Attributes {
                 phrases.push((words.phrase(0, words.len()).into(), attribute.trim().into()));
             }
         }
-        phrases.sort_unstable();
+        sort_by(&mut phrases, Ord::cmp);
         (Self { phrases }, errors)
     }
 
@@ -92,7 +94,7 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: Option<(&str, &str)>) {
-        let (table, errors) = Attributes::read(FILE.0, FILE.1);
+        let (table, errors) = Attributes::read(FILE.name, FILE.text());
         assert!(errors.is_empty(), "{}", errors[0]);
         let found = table.find(text, &Words::of(text));
         let found = found.as_ref().map(|(a, v)| (a.as_str(), v.as_str()));

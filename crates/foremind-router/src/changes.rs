@@ -6,19 +6,21 @@
 //! overrules keep what is added, what is about somebody else, and what changes in part only. The weights lie in
 //! `data/replaces.tsv` and were fitted on the part for development of `tests/data/supersession`.
 
+use foremind_types::order::sort_by;
 use std::collections::BTreeSet;
 
 use foremind_types::Ambient;
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::lifetime;
 use crate::words::{Gap, Words};
 
 /// The data files.
-pub(crate) const CUES: (&str, &str) = ("changes.tsv", include_str!("../data/changes.tsv"));
-pub(crate) const MATTERS: (&str, &str) = ("matters.tsv", include_str!("../data/matters.tsv"));
+pub(crate) const CUES: File = file!("changes.tsv");
+pub(crate) const MATTERS: File = file!("matters.tsv");
 
-pub(crate) const WEIGHTS: (&str, &str) = ("replaces.tsv", include_str!("../data/replaces.tsv"));
+pub(crate) const WEIGHTS: File = file!("replaces.tsv");
 
 /// Longest phrase of the files, in words.
 const PHRASE_WORDS: usize = 6;
@@ -121,7 +123,7 @@ impl<T: Copy + Ord> Phrases<T> {
                 }
             }
         }
-        phrases.found.sort_unstable();
+        sort_by(&mut phrases.found, Ord::cmp);
         phrases.found.dedup();
         phrases
     }
@@ -1273,7 +1275,7 @@ impl Changes {
     pub(crate) fn read() -> (Self, Vec<LineError>) {
         let mut errors = Vec::new();
         let cue = |name: &str| CLASSES.iter().find(|(n, _)| *n == name).map(|(_, c)| *c);
-        let cues = Phrases::read(CUES.0, CUES.1, cue, &mut errors);
+        let cues = Phrases::read(CUES.name, CUES.text(), cue, &mut errors);
         let mut names: Vec<String> = Vec::new();
         let matter = |name: &str| {
             let at = names
@@ -1285,8 +1287,8 @@ impl Changes {
                 });
             u8::try_from(at).ok()
         };
-        let matters = Phrases::read(MATTERS.0, MATTERS.1, matter, &mut errors);
-        let weights = Weights::read(WEIGHTS.0, WEIGHTS.1, &mut errors);
+        let matters = Phrases::read(MATTERS.name, MATTERS.text(), matter, &mut errors);
+        let weights = Weights::read(WEIGHTS.name, WEIGHTS.text(), &mut errors);
         (
             Self {
                 cues,

@@ -2,10 +2,11 @@
 
 use foremind_types::{Domain, Grade, Severity};
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 
 /// The data file.
-pub(crate) const FILE: (&str, &str) = ("domains.tsv", include_str!("../data/domains.tsv"));
+pub(crate) const FILE: File = file!("domains.tsv");
 
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,7 +80,7 @@ mod tests {
 
     #[test]
     fn every_domain_has_one_row() {
-        let (table, errors) = Consequences::read(FILE.0, FILE.1);
+        let (table, errors) = Consequences::read(FILE.name, FILE.text());
         assert!(errors.is_empty(), "{}", errors[0]);
         for domain in Domain::ALL {
             assert_eq!(

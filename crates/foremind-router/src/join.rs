@@ -1,5 +1,6 @@
 //! The join of questions and facts: does a question ask about something that a fact changes?
 
+use foremind_types::order::sort_by_key;
 use foremind_types::{Domain, Route};
 
 use crate::Tables;
@@ -91,7 +92,7 @@ pub(crate) fn why(tables: &Tables, query: &Query, route: &Route) -> Vec<String> 
             ));
         }
     }
-    ties.sort_by_key(|(weight, _)| core::cmp::Reverse(*weight));
+    sort_by_key(&mut ties, |(weight, _)| core::cmp::Reverse(*weight));
     if ties.is_empty() {
         let touched = query.domains.iter().find(|d| route.affects.contains(d));
         return touched

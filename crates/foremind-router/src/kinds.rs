@@ -3,22 +3,19 @@
 //! A kind is betrayed by its phrases. Which kinds a statement is of is decided when it is written and kept among its
 //! reasons (`kind-marble`); what a kind affects is looked up when a question comes, so that the table may grow.
 
+use foremind_types::order::sort_by_key;
 use std::collections::BTreeMap;
 
 use foremind_types::{Domain, Route, Severity};
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::phrases::{Phrases, Place};
 use crate::questions::{CueSet, Cues};
 use crate::words::Words;
 
 /// The data file.
-#[cfg(feature = "consequences")]
-pub(crate) const FILE: (&str, &str) =
-    ("consequences.tsv", include_str!("../data/consequences.tsv"));
-/// Left out.
-#[cfg(not(feature = "consequences"))]
-pub(crate) const FILE: (&str, &str) = ("consequences.tsv", "");
+pub(crate) const FILE: File = file!("consequences.tsv");
 
 /// Begins the names of reasons that say which kind of fact a statement is.
 pub(crate) const REASON: &str = "kind-";
@@ -110,7 +107,7 @@ impl Kinds {
             }
         }
         table.phrases.sort();
-        table.conditions.sort_by_key(|condition| condition.first);
+        sort_by_key(&mut table.conditions, |condition| condition.first);
         let total = table.kinds.len().max(1);
         table.weights = (0..cues.cues.len() as u16)
             .map(|cue| {
@@ -276,18 +273,18 @@ fn names_owner(word: &str) -> bool {
     )
 }
 
-#[cfg(all(test, feature = "consequences"))]
+#[cfg(all(test, feature = "compiled-data"))]
 mod tests {
     use super::*;
     use crate::questions;
 
     fn cues() -> Cues {
-        Cues::read(questions::FILE.0, questions::FILE.1).0
+        Cues::read(questions::FILE.name, questions::FILE.text()).0
     }
 
     fn table() -> (Kinds, Cues) {
         let cues = cues();
-        let (kinds, errors) = Kinds::read(FILE.0, FILE.1, &cues);
+        let (kinds, errors) = Kinds::read(FILE.name, FILE.text(), &cues);
         let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
         assert!(shown.is_empty(), "{shown:#?}");
         (kinds, cues)

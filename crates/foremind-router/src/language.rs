@@ -3,13 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 
 /// The data file.
-pub(crate) const FILE: (&str, &str) = (
-    "function_words.tsv",
-    include_str!("../data/function_words.tsv"),
-);
+pub(crate) const FILE: File = file!("function_words.tsv");
 
 /// Function words of English, and of the other languages that are written in Latin letters.
 #[derive(Clone, Debug, Default)]
@@ -86,7 +84,7 @@ mod tests {
 
     #[test]
     fn languages_are_told_apart() {
-        let (words, errors) = FunctionWords::read(FILE.0, FILE.1);
+        let (words, errors) = FunctionWords::read(FILE.name, FILE.text());
         assert_eq!(errors, []);
         for text in [
             "We redid the kitchen in marble",

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use foremind_types::Domain;
 
+use crate::data::{File, file};
 use crate::words::Words;
 
 macro_rules! classes {
@@ -167,21 +168,18 @@ impl core::fmt::Display for LineError {
 }
 
 /// The data files, in reading order.
-pub(crate) const FILES: &[(&str, &str)] = &[
-    ("medical.tsv", include_str!("../data/medical.tsv")),
-    ("diet.tsv", include_str!("../data/diet.tsv")),
-    ("medications.tsv", include_str!("../data/medications.tsv")),
-    ("legal.tsv", include_str!("../data/legal.tsv")),
-    (
-        "circumstances.tsv",
-        include_str!("../data/circumstances.tsv"),
-    ),
-    ("rules.tsv", include_str!("../data/rules.tsv")),
-    ("people.tsv", include_str!("../data/people.tsv")),
-    ("cues.tsv", include_str!("../data/cues.tsv")),
-    ("idioms.tsv", include_str!("../data/idioms.tsv")),
-    ("topics.tsv", include_str!("../data/topics.tsv")),
-    ("languages.tsv", include_str!("../data/languages.tsv")),
+pub(crate) const FILES: [File; 11] = [
+    file!("medical.tsv"),
+    file!("diet.tsv"),
+    file!("medications.tsv"),
+    file!("legal.tsv"),
+    file!("circumstances.tsv"),
+    file!("rules.tsv"),
+    file!("people.tsv"),
+    file!("cues.tsv"),
+    file!("idioms.tsv"),
+    file!("topics.tsv"),
+    file!("languages.tsv"),
 ];
 
 /// A folded phrase and one meaning of it.
@@ -220,10 +218,12 @@ pub(crate) struct Lexicon {
 
 impl Lexicon {
     /// Reads data files; lines that cannot be read are left out and returned.
-    pub(crate) fn read(files: &[(&'static str, &'static str)]) -> (Self, Vec<LineError>) {
+    pub(crate) fn read(
+        files: impl IntoIterator<Item = (&'static str, &'static str)>,
+    ) -> (Self, Vec<LineError>) {
         let mut entries = Vec::with_capacity(8192);
         let mut errors = Vec::new();
-        for &(file, text) in files {
+        for (file, text) in files {
             for (at, line) in text.lines().enumerate() {
                 if let Err(problem) = read_line(line, &mut entries) {
                     errors.push(LineError {
@@ -366,14 +366,14 @@ mod tests {
 
     #[test]
     fn every_line_of_the_data_files_can_be_read() {
-        let (_, errors) = Lexicon::read(FILES);
+        let (_, errors) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
         let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
         assert!(shown.is_empty(), "{shown:#?}");
     }
 
     #[test]
     fn work_grows_with_the_text_and_no_faster() {
-        let (lexicon, _) = Lexicon::read(FILES);
+        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
         // Words that begin many long phrases, so that lookups go as deep as they can.
         let text =
             "if i ever take care of the long distance relationship i was given the all clear ";
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn phrases_are_kept_as_texts_are_folded() {
-        let (lexicon, _) = Lexicon::read(FILES);
+        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
         for Entry { phrase, .. } in &lexicon.entries {
             let words = Words::of(phrase);
             assert_eq!(words.phrase(0, words.len()), &**phrase);

@@ -15,6 +15,7 @@
 mod attributes;
 mod changes;
 mod consequences;
+mod data;
 mod join;
 mod kinds;
 mod language;
@@ -38,6 +39,7 @@ use foremind_types::order::sort_by_key;
 use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
 
 pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
+pub use data::{MissingFile, has_data, install_data};
 pub use join::{Bearing, Query};
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
 
@@ -55,6 +57,21 @@ use lexicon::{Class, FILES, Lexicon};
 use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
+
+/// All data files.
+fn files() -> impl Iterator<Item = data::File> {
+    FILES.into_iter().chain([
+        consequences::FILE,
+        attributes::FILE,
+        semantic::FILE,
+        questions::FILE,
+        kinds::FILE,
+        language::FILE,
+        changes::CUES,
+        changes::MATTERS,
+        changes::WEIGHTS,
+    ])
+}
 
 /// Compiled lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -124,14 +141,15 @@ impl Router {
     #[must_use]
     pub fn new() -> Self {
         // The data files are part of the crate, and a test refuses any line that cannot be read.
-        let (lexicon, _) = Lexicon::read(FILES);
-        let (consequences, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
-        let (attributes, _) = Attributes::read(attributes::FILE.0, attributes::FILE.1);
+        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
+        let (consequences, _) =
+            Consequences::read(consequences::FILE.name, consequences::FILE.text());
+        let (attributes, _) = Attributes::read(attributes::FILE.name, attributes::FILE.text());
         let (changes, _) = Changes::read();
-        let (heads, _) = Heads::read(semantic::FILE.0, semantic::FILE.1);
-        let (cues, _) = Cues::read(questions::FILE.0, questions::FILE.1);
-        let (kinds, _) = Kinds::read(kinds::FILE.0, kinds::FILE.1, &cues);
-        let (function_words, _) = FunctionWords::read(language::FILE.0, language::FILE.1);
+        let (heads, _) = Heads::read(semantic::FILE.name, semantic::FILE.text());
+        let (cues, _) = Cues::read(questions::FILE.name, questions::FILE.text());
+        let (kinds, _) = Kinds::read(kinds::FILE.name, kinds::FILE.text(), &cues);
+        let (function_words, _) = FunctionWords::read(language::FILE.name, language::FILE.text());
         Self {
             tables: Arc::new(Tables {
                 lexicon,

@@ -1,6 +1,7 @@
 //! Phrases that stand for numbers, found in a text in time that grows with the text: by binary search for whole phrases and
 //! for the beginnings of words.
 
+use foremind_types::order::sort_by;
 use std::borrow::Cow;
 
 use crate::words::Words;
@@ -87,7 +88,7 @@ impl Phrases {
     /// Makes the phrases findable; to be called once, after the last [`Self::add`].
     pub(crate) fn sort(&mut self) {
         for entries in [&mut self.whole, &mut self.stems] {
-            entries.sort_unstable_by(|a, b| {
+            sort_by(entries, |a, b| {
                 let phrases = || a.phrase.cmp(&b.phrase);
                 a.key.cmp(&b.key).then_with(phrases).then(a.id.cmp(&b.id))
             });

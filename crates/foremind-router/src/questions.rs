@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 
 use foremind_types::Domain;
 
+use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::phrases::Phrases;
 use crate::words::Words;
 
 /// The data file.
-#[cfg(feature = "consequences")]
-pub(crate) const FILE: (&str, &str) = ("questions.tsv", include_str!("../data/questions.tsv"));
-/// Left out.
-#[cfg(not(feature = "consequences"))]
-pub(crate) const FILE: (&str, &str) = ("questions.tsv", "");
+pub(crate) const FILE: File = file!("questions.tsv");
 
 /// Most cues of the data file.
 const CUES: usize = 512;
@@ -140,12 +137,12 @@ impl CueSet {
     }
 }
 
-#[cfg(all(test, feature = "consequences"))]
+#[cfg(all(test, feature = "compiled-data"))]
 mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        let (cues, errors) = Cues::read(FILE.0, FILE.1);
+        let (cues, errors) = Cues::read(FILE.name, FILE.text());
         assert!(errors.is_empty(), "{}", errors[0]);
         let (_, places) = cues.of(&Words::of(text));
         places

@@ -12,6 +12,7 @@ use foremind_types::{
 };
 
 use crate::consequences::Consequences;
+use crate::data::{File, file};
 use crate::kinds;
 use crate::lexicon::LineError;
 use crate::lifetime;
@@ -32,7 +33,7 @@ const DOMAINS: usize = Domain::ALL.len();
 pub const FEATURES: usize = GRADES + DOMAINS + TTLS + SUBJECTS.len();
 
 /// The data file.
-pub(crate) const FILE: (&str, &str) = ("heads.tsv", include_str!("../data/heads.tsv"));
+pub(crate) const FILE: File = file!("heads.tsv");
 
 /// Why a head's outputs or its file cannot be used.
 #[derive(Clone, Debug, PartialEq)]
@@ -307,7 +308,7 @@ mod tests {
             "plain\t1\t0\t0.2\t0.6\t0.05\nnever\t1\t0\t0.2\t0.6\t0",
         );
         assert_eq!(errors, []);
-        let (table, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
+        let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
         let head = HeadId("plain".to_owned());
         judge(lexical(text), &head, features, &NOON, &heads, &table)
     }
@@ -415,7 +416,7 @@ mod tests {
             let refused = judged(MARBLE, &features);
             assert_eq!(refused, Err(HeadError::BadFeatures { found }));
         }
-        let (table, _) = Consequences::read(consequences::FILE.0, consequences::FILE.1);
+        let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
         let head = HeadId("other/9".to_owned());
         let refused = judge(
             lexical(MARBLE),
@@ -430,7 +431,7 @@ mod tests {
 
     #[test]
     fn every_line_of_the_data_file_is_read() {
-        assert_eq!(Heads::read(FILE.0, FILE.1).1, []);
+        assert_eq!(Heads::read(FILE.name, FILE.text()).1, []);
         for line in [
             "a",
             "a\t1\t0\t0.5\t0.6",

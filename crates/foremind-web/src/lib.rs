@@ -9,8 +9,6 @@ mod border;
 mod task_wire;
 mod wire;
 
-use std::collections::BTreeMap;
-
 use foremind_memory::{Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};
 use foremind_types::{Error, ErrorCode, HeadId, Scope};
 use wasm_bindgen::prelude::*;
@@ -24,6 +22,28 @@ use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut, Surve
 #[wasm_bindgen(start)]
 pub fn show_panics() {
     console_error_panic_hook::set_once();
+}
+
+/// Hands the router its data files (`foremind_data.txt`), once for each instance of the module and before anything is
+/// opened: so they need not stand in the module.
+///
+/// # Errors
+/// `invalid-argument` when they are of another version.
+#[wasm_bindgen(js_name = installData)]
+pub fn install_data(bundle: String) -> Result<(), JsValue> {
+    foremind_memory::install_data(bundle)
+        .map_err(|error| refuse(&Error::new(ErrorCode::InvalidArgument, error.to_string())))
+}
+
+/// A router without its data would let modifiers pass.
+fn equipped() -> Result<(), JsValue> {
+    if foremind_memory::has_data() {
+        return Ok(());
+    }
+    Err(refuse(&Error::new(
+        ErrorCode::Internal,
+        "the data file was not installed before opening",
+    )))
 }
 
 /// Every error that the core can give, as `{ code, message, fault }[]`, mapped as any error is on its way out.
@@ -69,6 +89,7 @@ impl CoreOpening {
     /// `invalid-argument`.
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> Result<CoreOpening, JsValue> {
+        equipped()?;
         let options: CoreOptions = receive(options, "the options")?;
         let options = options.into_open().map_err(|error| refuse(&error))?;
         Ok(Self {
@@ -127,8 +148,8 @@ impl CoreOpening {
         match self.opened.take() {
             Some(memory) => Ok(CoreMemory {
                 memory,
-                ops: BTreeMap::new(),
-                chores: BTreeMap::new(),
+                ops: Running::default(),
+                chores: Running::default(),
                 next_op: 0,
             }),
             None => Err(refuse(&Error::new(
@@ -144,9 +165,34 @@ impl CoreOpening {
 #[derive(Debug)]
 pub struct CoreMemory {
     memory: Memory,
-    ops: BTreeMap<u32, Op>,
-    chores: BTreeMap<u32, Chore>,
+    ops: Running<Op>,
+    chores: Running<Chore>,
     next_op: u32,
+}
+
+/// What runs at a time, by number: a few.
+#[derive(Debug)]
+struct Running<T>(Vec<(u32, Box<T>)>);
+
+impl<T> Default for Running<T> {
+    fn default() -> Self {
+        Self(Vec::new())
+    }
+}
+
+impl<T> Running<T> {
+    fn insert(&mut self, number: u32, one: T) {
+        self.0.push((number, Box::new(one)));
+    }
+
+    fn get_mut(&mut self, number: u32) -> Option<&mut T> {
+        let found = self.0.iter_mut().find(|(other, _)| *other == number);
+        found.map(|(_, one)| &mut **one)
+    }
+
+    fn remove(&mut self, number: u32) {
+        self.0.retain(|(other, _)| *other != number);
+    }
 }
 
 #[wasm_bindgen]
@@ -177,7 +223,7 @@ impl CoreMemory {
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
         let reply: ReplyIn = receive_tagged(&reply, "kind", "the reply")?;
-        let Some(op) = self.ops.get_mut(&op) else {
+        let Some(op) = self.ops.get_mut(op) else {
             let error = Error::new(ErrorCode::Internal, "there is no such operation");
             return Err(refuse(&error));
         };
@@ -187,7 +233,7 @@ impl CoreMemory {
     /// Forgets an operation, finished or not. A commit under way must have been answered first.
     #[wasm_bindgen(js_name = dropOp)]
     pub fn drop_op(&mut self, op: u32) {
-        self.ops.remove(&op);
+        self.ops.remove(op);
     }
 
     /// Starts a task (export, import, verify, rekey); its number is for `stepTask` and `dropTask`.
@@ -220,7 +266,7 @@ impl CoreMemory {
         let at = ambient(now_ms, utc_offset_min, entropy)?;
         let reply: TaskReplyIn = receive_tagged(&reply, "kind", "the reply")?;
         let reply = reply.into_reply().map_err(|error| refuse(&error))?;
-        let Some(chore) = self.chores.get_mut(&task) else {
+        let Some(chore) = self.chores.get_mut(task) else {
             let error = Error::new(ErrorCode::Internal, "there is no such task");
             return Err(refuse(&error));
         };
@@ -230,7 +276,7 @@ impl CoreMemory {
     /// Forgets a task, finished or not.
     #[wasm_bindgen(js_name = dropTask)]
     pub fn drop_task(&mut self, task: u32) {
-        self.chores.remove(&task);
+        self.chores.remove(task);
     }
 
     /// Gives the router its n-gram head, which judges what words leave open in other languages than English.
@@ -279,6 +325,7 @@ impl CoreSurvey {
     /// `invalid-argument`, `key-missing`.
     #[wasm_bindgen(constructor)]
     pub fn new(options: JsValue) -> Result<CoreSurvey, JsValue> {
+        equipped()?;
         let options: SurveyOptions = receive(options, "the options")?;
         let survey = options.into_survey().map_err(|error| refuse(&error))?;
         Ok(Self(survey))
