@@ -361,10 +361,12 @@ fn optimise(workspace: &Workspace, profile: Profile, path: &Path) -> Result<(), 
     Ok(())
 }
 
-/// The router's data files as one: for each a line with U+0001 and its name, then its text.
+/// The data files of router and guard as one: for each a line with U+0001 and its name, then its text.
 fn data(workspace: &Workspace) -> Result<String, Error> {
     let mut bundle = String::new();
-    for path in files_below(&workspace.path("crates/foremind-router/data"))? {
+    let mut paths = files_below(&workspace.path("crates/foremind-router/data"))?;
+    paths.extend(files_below(&workspace.path("crates/foremind-guard/data"))?);
+    for path in paths {
         if path.extension().is_some_and(|ending| ending == "tsv") {
             let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
             bundle.push_str(&format!("\u{1}{}\n{text}", file_name(&path)));

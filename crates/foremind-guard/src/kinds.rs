@@ -1,5 +1,7 @@
 //! The table of kinds: read once, checked by tests, patterns compiled when they are first needed.
 
+use foremind_types::data::File;
+use foremind_types::data_file;
 use foremind_types::order::sort_by;
 use std::sync::{LazyLock, OnceLock};
 
@@ -10,7 +12,8 @@ use crate::needles::Needles;
 use crate::policy::Action;
 use crate::view::folded;
 
-pub(crate) const KINDS: &str = include_str!("../data/kinds.tsv");
+/// The data file.
+pub const KINDS: File = data_file!("kinds.tsv");
 
 /// What sort of thing a kind is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -107,7 +110,7 @@ pub(crate) struct Kinds {
 impl Kinds {
     /// The table of the data file.
     pub(crate) fn shared() -> &'static Self {
-        static SHARED: LazyLock<Kinds> = LazyLock::new(|| Kinds::parse(KINDS).0);
+        static SHARED: LazyLock<Kinds> = LazyLock::new(|| Kinds::parse(KINDS.text()).0);
         &SHARED
     }
 
@@ -186,7 +189,7 @@ mod tests {
 
     #[test]
     fn every_line_is_read_and_every_pattern_compiles() {
-        let (kinds, wrong) = Kinds::parse(KINDS);
+        let (kinds, wrong) = Kinds::parse(KINDS.text());
         assert_eq!(wrong, [0; 0]);
         assert!(kinds.names().len() >= 60);
         for shape in &kinds.shapes {

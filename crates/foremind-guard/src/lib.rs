@@ -15,7 +15,7 @@ mod view;
 use core::fmt;
 use std::borrow::Cow;
 
-pub use kinds::Class;
+pub use kinds::{Class, KINDS};
 pub use policy::{Action, Policy, PolicyError};
 pub use scan::Finding;
 

@@ -11,16 +11,17 @@ use std::collections::BTreeSet;
 
 use foremind_types::Ambient;
 
-use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::lifetime;
 use crate::words::{Gap, Words};
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 /// The data files.
-pub(crate) const CUES: File = file!("changes.tsv");
-pub(crate) const MATTERS: File = file!("matters.tsv");
+pub(crate) const CUES: File = data_file!("changes.tsv");
+pub(crate) const MATTERS: File = data_file!("matters.tsv");
 
-pub(crate) const WEIGHTS: File = file!("replaces.tsv");
+pub(crate) const WEIGHTS: File = data_file!("replaces.tsv");
 
 /// Longest phrase of the files, in words.
 const PHRASE_WORDS: usize = 6;

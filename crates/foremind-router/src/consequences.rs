@@ -2,11 +2,12 @@
 
 use foremind_types::{Domain, Grade, Severity};
 
-use crate::data::{File, file};
 use crate::lexicon::LineError;
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = file!("domains.tsv");
+pub(crate) const FILE: File = data_file!("domains.tsv");
 
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -8,14 +8,15 @@ use std::collections::BTreeMap;
 
 use foremind_types::{Domain, Route, Severity};
 
-use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::phrases::{Phrases, Place};
 use crate::questions::{CueSet, Cues};
 use crate::words::Words;
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = file!("consequences.tsv");
+pub(crate) const FILE: File = data_file!("consequences.tsv");
 
 /// Begins the names of reasons that say which kind of fact a statement is.
 pub(crate) const REASON: &str = "kind-";

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::data::{File, file};
 use crate::lexicon::LineError;
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = file!("function_words.tsv");
+pub(crate) const FILE: File = data_file!("function_words.tsv");
 
 /// Function words of English, and of the other languages that are written in Latin letters.
 #[derive(Clone, Debug, Default)]

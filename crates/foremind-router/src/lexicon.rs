@@ -4,8 +4,9 @@ use std::borrow::Cow;
 
 use foremind_types::Domain;
 
-use crate::data::{File, file};
 use crate::words::Words;
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 macro_rules! classes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {
@@ -169,17 +170,17 @@ impl core::fmt::Display for LineError {
 
 /// The data files, in reading order.
 pub(crate) const FILES: [File; 11] = [
-    file!("medical.tsv"),
-    file!("diet.tsv"),
-    file!("medications.tsv"),
-    file!("legal.tsv"),
-    file!("circumstances.tsv"),
-    file!("rules.tsv"),
-    file!("people.tsv"),
-    file!("cues.tsv"),
-    file!("idioms.tsv"),
-    file!("topics.tsv"),
-    file!("languages.tsv"),
+    data_file!("medical.tsv"),
+    data_file!("diet.tsv"),
+    data_file!("medications.tsv"),
+    data_file!("legal.tsv"),
+    data_file!("circumstances.tsv"),
+    data_file!("rules.tsv"),
+    data_file!("people.tsv"),
+    data_file!("cues.tsv"),
+    data_file!("idioms.tsv"),
+    data_file!("topics.tsv"),
+    data_file!("languages.tsv"),
 ];
 
 /// A folded phrase and one meaning of it.
@@ -396,7 +397,7 @@ mod tests {
 
     #[test]
     fn an_error_names_file_and_line() {
-        let (_, errors) = Lexicon::read(&[(
+        let (_, errors) = Lexicon::read([(
             "x.tsv",
             "# fine\nmedical\tallergy\tasthma\nmedcal\tallergy\tx\n",
         )]);

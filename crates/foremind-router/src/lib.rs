@@ -58,21 +58,6 @@ use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
 
-/// All data files.
-fn files() -> impl Iterator<Item = data::File> {
-    FILES.into_iter().chain([
-        consequences::FILE,
-        attributes::FILE,
-        semantic::FILE,
-        questions::FILE,
-        kinds::FILE,
-        language::FILE,
-        changes::CUES,
-        changes::MATTERS,
-        changes::WEIGHTS,
-    ])
-}
-
 /// Compiled lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Router {

@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use foremind_types::Domain;
 
-use crate::data::{File, file};
 use crate::lexicon::LineError;
 use crate::phrases::Phrases;
 use crate::words::Words;
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = file!("questions.tsv");
+pub(crate) const FILE: File = data_file!("questions.tsv");
 
 /// Most cues of the data file.
 const CUES: usize = 512;

@@ -12,12 +12,13 @@ use foremind_types::{
 };
 
 use crate::consequences::Consequences;
-use crate::data::{File, file};
 use crate::kinds;
 use crate::lexicon::LineError;
 use crate::lifetime;
 use crate::verdict::{priority, quantised};
 use crate::{Keep, Routing};
+use foremind_types::data::File;
+use foremind_types::data_file;
 
 const GRADES: usize = 4;
 const TTLS: usize = 4;
@@ -33,7 +34,7 @@ const DOMAINS: usize = Domain::ALL.len();
 pub const FEATURES: usize = GRADES + DOMAINS + TTLS + SUBJECTS.len();
 
 /// The data file.
-pub(crate) const FILE: File = file!("heads.tsv");
+pub(crate) const FILE: File = data_file!("heads.tsv");
 
 /// Why a head's outputs or its file cannot be used.
 #[derive(Clone, Debug, PartialEq)]

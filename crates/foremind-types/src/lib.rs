@@ -7,6 +7,7 @@
 //! enum values. They are *not* what is stored: the vault keeps frozen copies for that.
 
 mod change;
+pub mod data;
 mod embedding;
 mod error;
 mod ids;
