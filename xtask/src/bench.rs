@@ -139,6 +139,7 @@ fn brotli_bytes(bytes: &[u8]) -> Result<u64, Error> {
 pub(crate) fn open(workspace: &Workspace, json: bool) -> Result<(), Error> {
     build::everything(workspace, Profile::Release)?;
     setup::npm_packages(workspace, "tests")?;
+    setup::npm_packages(workspace, "benches")?;
     let browsers = setup::browsers()?;
     let mut command = Command::new("node");
     command
