@@ -1,6 +1,6 @@
 import { Core, type CoreGlue } from './core.js';
 import type { EmbedGlue } from './embedder.js';
-import { ForemindError } from './errors.js';
+import { ForemindError, fromPlain, isPlainError } from './errors.js';
 
 type CoreBindings = typeof import('./foremind_core.js');
 
@@ -76,10 +76,12 @@ export async function loading<T>(what: string, module: Promise<T>): Promise<T> {
   try {
     return await module;
   } catch (error) {
+    // The module is there, and has said what is wrong with its data.
+    if (isPlainError(error)) throw fromPlain(error);
     const kind = error instanceof Error ? error.name : typeof error;
     throw new ForemindError(
       'unsupported',
-      `the ${what} module could not be loaded (${kind}); WebAssembly must be allowed ('wasm-unsafe-eval' in a strict CSP) and the package's .wasm files must be served beside its scripts`,
+      `the ${what} module could not be loaded (${kind}); WebAssembly must be allowed ('wasm-unsafe-eval' in a strict CSP) and the package's .wasm files and foremind_data.txt must be served beside its scripts`,
     );
   }
 }

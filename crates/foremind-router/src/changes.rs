@@ -6,16 +6,15 @@
 //! overrules keep what is added, what is about somebody else, and what changes in part only. The weights lie in
 //! `data/replaces.tsv` and were fitted on the part for development of `tests/data/supersession`.
 
-use foremind_types::order::sort_by;
 use std::collections::BTreeSet;
 
-use foremind_types::Ambient;
+use foremind_types::data::File;
+use foremind_types::order::sort_by;
+use foremind_types::{Ambient, data_file};
 
 use crate::lexicon::LineError;
-use crate::lifetime;
+use crate::lifetime::{self, MONTHS};
 use crate::words::{Gap, Words};
-use foremind_types::data::File;
-use foremind_types::data_file;
 
 /// The data files.
 pub(crate) const CUES: File = data_file!("changes.tsv");
@@ -49,6 +48,7 @@ pub(crate) enum Cue {
     Now,
     Part,
     Future,
+    Passing,
 }
 
 const CLASSES: &[(&str, Cue)] = &[
@@ -66,6 +66,7 @@ const CLASSES: &[(&str, Cue)] = &[
     ("now", Cue::Now),
     ("part", Cue::Part),
     ("future", Cue::Future),
+    ("passing", Cue::Passing),
 ];
 
 /// Phrases with what they mean.
@@ -769,21 +770,6 @@ const UNITS: &[(&[&str], Unit, f64)] = &[
     (&["celsius"], Unit::Celsius, 1e3),
 ];
 
-const MONTHS: &[&str] = &[
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-];
-
 const NUMBER_WORDS: &[(&str, f64)] = &[
     ("one", 1.0),
     ("two", 2.0),
@@ -1414,22 +1400,7 @@ fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Option<&'stat
     if long && common < 3 && closeness.is_none_or(|close| close < VERY_CLOSE) {
         return Some("too little in common");
     }
-    if [
-        "by the way",
-        "thinking of",
-        "thinking about",
-        "interested in",
-        "looking for",
-    ]
-    .iter()
-    .any(|p| {
-        let words: Vec<&str> = p.split(' ').collect();
-        [earlier, later].iter().any(|f| {
-            f.words
-                .windows(words.len())
-                .any(|w| w.iter().zip(&words).all(|(a, b)| **a == **b))
-        })
-    }) {
+    if later.has(Cue::Passing) || earlier.has(Cue::Passing) {
         return Some("in passing");
     }
     if !shares && later.matters.is_disjoint(&earlier.matters) && closeness.unwrap_or(0) < CLOSE {

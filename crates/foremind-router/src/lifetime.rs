@@ -8,7 +8,8 @@ const DAY_MS: i64 = 86_400_000;
 /// A state of now counts until the end of the local day, but at least this long.
 const SESSION_LEAST_MS: i64 = 6 * 3_600_000;
 
-const MONTHS: &[&str] = &[
+/// In English, January first.
+pub(crate) const MONTHS: &[&str] = &[
     "january",
     "february",
     "march",
