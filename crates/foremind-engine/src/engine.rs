@@ -25,7 +25,7 @@ impl Default for Engine {
 }
 
 impl Engine {
-    /// An empty memory. The router's lexicons are read once for all memories of the process.
+    /// An empty memory. The router's lexicons are read once for all memories of the process, when they are first needed.
     #[must_use]
     pub fn new() -> Self {
         static ROUTER: OnceLock<Router> = OnceLock::new();

@@ -5,6 +5,7 @@
 
 use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::OnceLock;
 
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
@@ -27,10 +28,14 @@ pub(crate) struct State {
     words: Bm25,
     vectors: Vectors,
     groups: BTreeMap<Scope, u32>,
-    same: HashMap<Identity, BTreeSet<RecordId>, FixedState>,
+    /// Asked for when something is written; made then.
+    same: OnceLock<Same>,
     replaced_by: BTreeMap<RecordId, BTreeSet<RecordId>>,
     without_vector: BTreeSet<RecordId>,
 }
+
+/// The records of each identity.
+type Same = HashMap<Identity, BTreeSet<RecordId>, FixedState>;
 
 /// What names a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -135,11 +140,12 @@ impl State {
     /// Changes a slot and brings the indexes after it.
     fn revise(&mut self, id: RecordId, change: impl FnOnce(&mut Slot) -> bool) {
         let slot = self.slots.entry(id).or_default();
-        let before = slot.record().map(Derived::of);
+        let with_identity = self.same.get().is_some();
+        let before = slot.derived(with_identity);
         if !change(slot) {
             return;
         }
-        let after = slot.record().map(Derived::of);
+        let after = slot.derived(with_identity);
         let wants_vector =
             slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.current);
         if slot.erased_ms.is_some() {
@@ -147,7 +153,9 @@ impl State {
         }
         if before != after {
             if let Some(before) = before {
-                self.same_remove(&before.identity, id);
+                if let Some(identity) = before.identity {
+                    self.same_remove(&identity, id);
+                }
                 for earlier in &before.supersedes {
                     if let Some(later) = self.replaced_by.get_mut(earlier) {
                         later.remove(&id);
@@ -159,7 +167,9 @@ impl State {
                 for earlier in after.supersedes {
                     self.replaced_by.entry(earlier).or_default().insert(id);
                 }
-                self.same.entry(after.identity).or_default().insert(id);
+                if let (Some(same), Some(identity)) = (self.same.get_mut(), after.identity) {
+                    same.entry(identity).or_default().insert(id);
+                }
                 if after.searchable {
                     self.index_words(id);
                 }
@@ -187,10 +197,13 @@ impl State {
     }
 
     fn same_remove(&mut self, identity: &Identity, id: RecordId) {
-        if let Some(ids) = self.same.get_mut(identity) {
+        let Some(same) = self.same.get_mut() else {
+            return;
+        };
+        if let Some(ids) = same.get_mut(identity) {
             ids.remove(&id);
             if ids.is_empty() {
-                self.same.remove(identity);
+                same.remove(identity);
             }
         }
     }
@@ -234,8 +247,16 @@ impl State {
 
     /// The records with this identity, by id.
     pub(crate) fn same(&self, identity: &Identity) -> impl Iterator<Item = &Record> {
-        self.same
-            .get(identity)
+        let same = self.same.get_or_init(|| {
+            let mut same = Same::default();
+            for record in self.records() {
+                same.entry(identity_of(record))
+                    .or_default()
+                    .insert(record.id);
+            }
+            same
+        });
+        same.get(identity)
             .into_iter()
             .flatten()
             .filter_map(|id| self.record(*id))
@@ -305,21 +326,17 @@ impl Write for Hashed {
 /// What the indexes hold of a record, vectors aside.
 #[derive(PartialEq)]
 struct Derived {
-    identity: Identity,
+    /// Of the addition, which alone decides the text.
+    added: Stamp,
+    /// Only where the identities are kept.
+    identity: Option<Identity>,
     supersedes: Vec<RecordId>,
     searchable: bool,
     current: bool,
 }
 
-impl Derived {
-    fn of(record: &Record) -> Self {
-        Self {
-            identity: identity(&record.scope, record.provenance.role, &record.text),
-            supersedes: record.supersedes.iter().map(|s| s.id).collect(),
-            searchable: is_searchable(record),
-            current: is_current(record),
-        }
-    }
+fn identity_of(record: &Record) -> Identity {
+    identity(&record.scope, record.provenance.role, &record.text)
 }
 
 /// Time is not asked here: what has expired by itself stays indexed and is left out by each search.
@@ -353,6 +370,18 @@ impl Slot {
     /// The record with its revisions, unless it is erased or only known by revisions so far.
     fn record(&self) -> Option<&Record> {
         self.added.as_ref().map(|added| &*added.record)
+    }
+
+    /// What the indexes hold of it.
+    fn derived(&self, with_identity: bool) -> Option<Derived> {
+        let Added { record, stamp, .. } = self.added.as_ref()?;
+        Some(Derived {
+            added: *stamp,
+            identity: with_identity.then(|| identity_of(record)),
+            supersedes: record.supersedes.iter().map(|s| s.id).collect(),
+            searchable: is_searchable(record),
+            current: is_current(record),
+        })
     }
 
     fn add(&mut self, record: Box<Record>, stamp: Stamp) -> bool {

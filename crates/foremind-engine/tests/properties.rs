@@ -8,7 +8,6 @@
 mod common;
 
 use std::collections::BTreeSet;
-use std::sync::OnceLock;
 
 use common::{Memory, NOON_MS, embedding, in_project, name, request, scope};
 use foremind_engine::{Engine, Exposure, Prompt, Request, Response, estimate_tokens};
@@ -405,12 +404,9 @@ proptest! {
             changes: (0..6).map(|n| Change::Erase { id: id(n), at_ms: -1 }).collect(),
         };
         engine.apply(erase.clone());
-        // The lexicons of the router name many things, as those of any engine do.
-        static EMPTY: OnceLock<String> = OnceLock::new();
-        let empty = EMPTY.get_or_init(|| format!("{:?}", Engine::new()));
         let left = format!("{engine:?}");
         for word in ["macaron", "Lisbon", "cake", "花生"] {
-            prop_assert_eq!(left.matches(word).count(), empty.matches(word).count(), "{}", word);
+            prop_assert!(!left.contains(word), "{word}");
         }
         // A vault may drop what was erased from old entries: the state is the same.
         let stripped: Vec<Entry> = entries

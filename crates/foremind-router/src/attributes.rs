@@ -1,5 +1,6 @@
 //! Single-valued attributes that a statement sets: "I live in Porto" sets `home`.
 
+use crate::data::each_line;
 use crate::lexicon::LineError;
 use crate::words::{Gap, Words};
 use foremind_types::data::File;
@@ -27,34 +28,21 @@ pub(crate) struct Attributes {
 
 impl Attributes {
     /// Reads the table; lines that cannot be read are left out and returned.
-    pub(crate) fn read(file: &'static str, text: &str) -> (Self, Vec<LineError>) {
+    pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut phrases = Vec::new();
-        let mut errors = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let Some((attribute, list)) = line.split_once('\t') else {
-                errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem: "expected two fields, separated by a tab",
-                });
-                continue;
-            };
+        let errors = each_line(file, text, &mut |line| {
+            let (attribute, list) = line
+                .split_once('\t')
+                .ok_or("expected two fields, separated by a tab")?;
             for phrase in list.split(',') {
                 let words = Words::of(phrase);
                 if words.len() == 0 {
-                    errors.push(LineError {
-                        file,
-                        line: at + 1,
-                        problem: "empty phrase",
-                    });
-                    continue;
+                    return Err("empty phrase");
                 }
                 phrases.push((words.phrase(0, words.len()).into(), attribute.trim().into()));
             }
-        }
+            Ok(())
+        });
         sort_by(&mut phrases, Ord::cmp);
         (Self { phrases }, errors)
     }

@@ -16,6 +16,7 @@ use foremind_types::data::File;
 use foremind_types::order::sort_by;
 use foremind_types::{Ambient, data_file};
 
+use crate::data::each_line;
 use crate::lexicon::LineError;
 use crate::lifetime::{self, MONTHS};
 use crate::words::{Gap, Words};
@@ -90,7 +91,7 @@ pub(crate) struct Phrases<T> {
 impl<T: Copy + Ord> Phrases<T> {
     fn read(
         file: &'static str,
-        text: &str,
+        text: &'static str,
         mut meaning: impl FnMut(&str) -> Option<T>,
         errors: &mut Vec<LineError>,
     ) -> Self {
@@ -98,20 +99,11 @@ impl<T: Copy + Ord> Phrases<T> {
             found: Vec::new(),
             inside: Vec::new(),
         };
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let parts = line.split_once('\t');
-            let Some((meaning, list)) = parts.and_then(|(name, list)| Some((meaning(name)?, list)))
-            else {
-                errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem: "expected a known name and phrases, separated by a tab",
-                });
-                continue;
-            };
+        errors.extend(each_line(file, text, &mut |line| {
+            let (meaning, list) = line
+                .split_once('\t')
+                .and_then(|(name, list)| Some((meaning(name)?, list)))
+                .ok_or("expected a known name and phrases, separated by a tab")?;
             for phrase in list.split(',') {
                 let (phrase, inside) = match phrase.trim().strip_prefix('~') {
                     Some(phrase) => (phrase, true),
@@ -120,20 +112,17 @@ impl<T: Copy + Ord> Phrases<T> {
                 let words = Words::of(phrase);
                 let folded = words.phrase(0, words.len());
                 if folded.is_empty() || words.len() > 2 * PHRASE_WORDS {
-                    errors.push(LineError {
-                        file,
-                        line: at + 1,
-                        problem: "a phrase without words, or too long",
-                    });
-                } else if inside {
-                    phrases
-                        .inside
-                        .push((folded.replace(' ', "").into(), meaning));
+                    return Err("a phrase without words, or too long");
+                }
+                if inside {
+                    let solid = folded.replace(' ', "");
+                    phrases.inside.push((solid.into(), meaning));
                 } else {
                     phrases.found.push((folded.into(), meaning));
                 }
             }
-        }
+            Ok(())
+        }));
         sort_by(&mut phrases.found, Ord::cmp);
         phrases.found.dedup();
         phrases
@@ -831,17 +820,14 @@ const RETIRE: &str = "retire";
 const DOUBT: &str = "doubt";
 
 impl Weights {
-    fn read(file: &'static str, text: &str, errors: &mut Vec<LineError>) -> Self {
+    fn read(file: &'static str, text: &'static str, errors: &mut Vec<LineError>) -> Self {
         let mut weights = Self {
             of: vec![0; FEATURE_NAMES.len()],
             // Nothing is retired by a file that says nothing.
             retire: i64::MAX,
             doubt: i64::MAX,
         };
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
+        errors.extend(each_line(file, text, &mut |line| {
             let parsed = line
                 .split_once('\t')
                 .and_then(|(name, number)| Some((name, number.trim().parse::<i32>().ok()?)));
@@ -850,21 +836,14 @@ impl Weights {
                     RETIRE => weights.retire = i64::from(weight),
                     DOUBT => weights.doubt = i64::from(weight),
                     name => {
-                        *weights
-                            .of
-                            .get_mut(FEATURE_NAMES.iter().position(|n| *n == name)?)? = weight
+                        let at = FEATURE_NAMES.iter().position(|n| *n == name)?;
+                        *weights.of.get_mut(at)? = weight;
                     }
                 }
                 Some(())
             });
-            if place.is_none() {
-                errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem: "expected the name of a feature and a whole number, separated by a tab",
-                });
-            }
-        }
+            place.ok_or("expected the name of a feature and a whole number, separated by a tab")
+        }));
         weights
     }
 

@@ -2,6 +2,7 @@
 
 use foremind_types::{Domain, Grade, Severity};
 
+use crate::data::each_line;
 use crate::lexicon::LineError;
 use foremind_types::data::File;
 use foremind_types::data_file;
@@ -26,22 +27,12 @@ pub(crate) struct Consequences(Vec<Consequence>);
 
 impl Consequences {
     /// Reads the table; lines that cannot be read are left out and returned.
-    pub(crate) fn read(file: &'static str, text: &str) -> (Self, Vec<LineError>) {
+    pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut rows = Vec::new();
-        let mut errors = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match row(line) {
-                Ok(row) => rows.push(row),
-                Err(problem) => errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem,
-                }),
-            }
-        }
+        let errors = each_line(file, text, &mut |line| {
+            rows.push(row(line)?);
+            Ok(())
+        });
         (Self(rows), errors)
     }
 

@@ -4,7 +4,7 @@ use foremind_types::data::{self, File};
 
 pub use foremind_types::data::MissingFile;
 
-use crate::lexicon::FILES;
+use crate::lexicon::{FILES, LineError};
 use crate::{attributes, changes, consequences, kinds, language, questions, semantic};
 
 /// All of them.
@@ -35,6 +35,28 @@ pub fn has_data() -> bool {
 /// [`MissingFile`]; nothing is changed then.
 pub fn install_data(bundle: String) -> Result<(), MissingFile> {
     data::install(bundle, files())
+}
+
+/// Gives each line of a table to `row`, blank ones and comments (`#`) left out; returns those that it cannot read.
+pub(crate) fn each_line(
+    file: &'static str,
+    text: &'static str,
+    row: &mut dyn FnMut(&'static str) -> Result<(), &'static str>,
+) -> Vec<LineError> {
+    let mut errors = Vec::new();
+    for (at, line) in text.lines().enumerate() {
+        if line.trim().is_empty() || line.starts_with('#') {
+            continue;
+        }
+        if let Err(problem) = row(line) {
+            errors.push(LineError {
+                file,
+                line: at + 1,
+                problem,
+            });
+        }
+    }
+    errors
 }
 
 #[cfg(all(test, feature = "compiled-data"))]

@@ -47,12 +47,12 @@ impl Query {
 pub(crate) fn bearing(tables: &Tables, query: &Query, route: &Route) -> Option<Bearing> {
     let mut best: u16 = 0;
     let mut known = false;
-    for kind in tables.kinds.named(route) {
+    for kind in tables.kinds().named(route) {
         known = true;
         if kind.affects.meets(&query.cues) {
             let mut weights = (0, 0);
             for cue in kind.affects.both(&query.cues) {
-                let weight = u16::from(tables.kinds.weight(cue));
+                let weight = u16::from(tables.kinds().weight(cue));
                 weights = (weights.0.max(weight), weights.1 + weight);
             }
             // What tells most, and a quarter of the rest.
@@ -73,15 +73,15 @@ pub(crate) fn bearing(tables: &Tables, query: &Query, route: &Route) -> Option<B
 /// The ties between question and fact, for a person to read: closest first.
 pub(crate) fn why(tables: &Tables, query: &Query, route: &Route) -> Vec<String> {
     let mut ties: Vec<(u8, String)> = Vec::new();
-    for kind in tables.kinds.named(route) {
+    for kind in tables.kinds().named(route) {
         for cue in kind.affects.both(&query.cues) {
-            let Some(entry) = tables.cues.cues.get(usize::from(cue)) else {
+            let Some(entry) = tables.cues().cues.get(usize::from(cue)) else {
                 continue;
             };
             let words = query.words.iter().find(|(c, _)| *c == cue);
             let words = words.map_or("", |(_, words)| words.as_str());
             ties.push((
-                tables.kinds.weight(cue),
+                tables.kinds().weight(cue),
                 format!(
                     "affects: {} ({} -> {}, \"{words}\"; {})",
                     entry.domain.as_str(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::data::each_line;
 use crate::lexicon::LineError;
 use foremind_types::data::File;
 use foremind_types::data_file;
@@ -21,19 +22,10 @@ impl FunctionWords {
     /// Reads the table; lines that cannot be read are left out and returned.
     pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut table = Self::default();
-        let mut errors = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            let Some((language, words)) = line.split_once('\t') else {
-                errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem: "expected a language and words, separated by a tab",
-                });
-                continue;
-            };
+        let errors = each_line(file, text, &mut |line| {
+            let (language, words) = line
+                .split_once('\t')
+                .ok_or("expected a language and words, separated by a tab")?;
             let set = if language == "en" {
                 &mut table.english
             } else {
@@ -42,7 +34,8 @@ impl FunctionWords {
             for word in words.split(',') {
                 set.insert(word.trim());
             }
-        }
+            Ok(())
+        });
         // What another language has too tells nothing.
         table.others.retain(|word| !table.english.contains(word));
         (table, errors)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use foremind_types::Domain;
 
+use crate::data::each_line;
 use crate::words::Words;
 use foremind_types::data::File;
 use foremind_types::data_file;
@@ -225,15 +226,9 @@ impl Lexicon {
         let mut entries = Vec::with_capacity(8192);
         let mut errors = Vec::new();
         for (file, text) in files {
-            for (at, line) in text.lines().enumerate() {
-                if let Err(problem) = read_line(line, &mut entries) {
-                    errors.push(LineError {
-                        file,
-                        line: at + 1,
-                        problem,
-                    });
-                }
-            }
+            errors.extend(each_line(file, text, &mut |line| {
+                read_line(line, &mut entries)
+            }));
         }
         entries.sort_unstable_by(|a, b| {
             let phrases = || a.phrase.cmp(&b.phrase);
@@ -323,11 +318,8 @@ fn stems(phrase: &str) -> impl Iterator<Item = &str> {
         .flatten()
 }
 
-/// A line is empty, a comment (`#`), or `class <tab> domain <tab> phrase, phrase, ...`.
+/// A line is `class <tab> domain <tab> phrase, phrase, ...`.
 fn read_line(line: &'static str, entries: &mut Vec<Entry>) -> Result<(), &'static str> {
-    if line.trim().is_empty() || line.starts_with('#') {
-        return Ok(());
-    }
     let mut fields = line.split('\t');
     let (Some(class), Some(domain), Some(phrases), None) =
         (fields.next(), fields.next(), fields.next(), fields.next())

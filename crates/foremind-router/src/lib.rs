@@ -29,10 +29,12 @@ mod semantic;
 mod signals;
 mod statements;
 mod traps;
+mod triggers;
 mod verdict;
 mod words;
 
-use std::sync::Arc;
+use core::fmt;
+use std::sync::{Arc, OnceLock};
 
 use foremind_guard::Guarded;
 use foremind_types::order::sort_by_key;
@@ -57,8 +59,9 @@ use lexicon::{Class, FILES, Lexicon};
 use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
+use triggers::Triggers;
 
-/// Compiled lexicons and calibrations. Cheap to clone.
+/// Lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Router {
     tables: Arc<Tables>,
@@ -67,16 +70,79 @@ pub struct Router {
     encoder_head: bool,
 }
 
-#[derive(Debug)]
+/// The data files, each read when it is first needed: opening a memory needs none, and a question few.
+#[derive(Default)]
 struct Tables {
-    lexicon: Lexicon,
-    consequences: Consequences,
-    attributes: Attributes,
-    changes: Changes,
-    heads: Heads,
-    cues: Cues,
-    kinds: Kinds,
-    function_words: FunctionWords,
+    lexicon: OnceLock<Lexicon>,
+    consequences: OnceLock<Consequences>,
+    attributes: OnceLock<Attributes>,
+    changes: OnceLock<Changes>,
+    heads: OnceLock<Heads>,
+    cues: OnceLock<Cues>,
+    kinds: OnceLock<Kinds>,
+    triggers: OnceLock<Triggers>,
+    function_words: OnceLock<FunctionWords>,
+}
+
+impl fmt::Debug for Tables {
+    /// Without their content: nobody reads a thousand lines, and what they name is not what anybody told.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Tables").finish_non_exhaustive()
+    }
+}
+
+// The files are part of the crate, and a test refuses any line that cannot be read: errors are left out here.
+impl Tables {
+    fn lexicon(&self) -> &Lexicon {
+        self.lexicon
+            .get_or_init(|| Lexicon::read(FILES.map(|file| (file.name, file.text()))).0)
+    }
+
+    fn consequences(&self) -> &Consequences {
+        let file = consequences::FILE;
+        self.consequences
+            .get_or_init(|| Consequences::read(file.name, file.text()).0)
+    }
+
+    fn attributes(&self) -> &Attributes {
+        let file = attributes::FILE;
+        self.attributes
+            .get_or_init(|| Attributes::read(file.name, file.text()).0)
+    }
+
+    fn changes(&self) -> &Changes {
+        self.changes.get_or_init(|| Changes::read().0)
+    }
+
+    fn heads(&self) -> &Heads {
+        let file = semantic::FILE;
+        self.heads
+            .get_or_init(|| Heads::read(file.name, file.text()).0)
+    }
+
+    fn cues(&self) -> &Cues {
+        let file = questions::FILE;
+        self.cues
+            .get_or_init(|| Cues::read(file.name, file.text()).0)
+    }
+
+    fn kinds(&self) -> &Kinds {
+        let file = kinds::FILE;
+        self.kinds
+            .get_or_init(|| Kinds::read(file.name, file.text(), self.cues()).0)
+    }
+
+    fn triggers(&self) -> &Triggers {
+        let file = kinds::FILE;
+        self.triggers
+            .get_or_init(|| Triggers::read(file.name, file.text(), self.kinds()).0)
+    }
+
+    fn function_words(&self) -> &FunctionWords {
+        let file = language::FILE;
+        self.function_words
+            .get_or_init(|| FunctionWords::read(file.name, file.text()).0)
+    }
 }
 
 /// What becomes of a statement.
@@ -122,30 +188,11 @@ impl Default for Router {
 }
 
 impl Router {
-    /// Reads the embedded data files.
+    /// A router that reads its data files when it first needs them.
     #[must_use]
     pub fn new() -> Self {
-        // The data files are part of the crate, and a test refuses any line that cannot be read.
-        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
-        let (consequences, _) =
-            Consequences::read(consequences::FILE.name, consequences::FILE.text());
-        let (attributes, _) = Attributes::read(attributes::FILE.name, attributes::FILE.text());
-        let (changes, _) = Changes::read();
-        let (heads, _) = Heads::read(semantic::FILE.name, semantic::FILE.text());
-        let (cues, _) = Cues::read(questions::FILE.name, questions::FILE.text());
-        let (kinds, _) = Kinds::read(kinds::FILE.name, kinds::FILE.text(), &cues);
-        let (function_words, _) = FunctionWords::read(language::FILE.name, language::FILE.text());
         Self {
-            tables: Arc::new(Tables {
-                lexicon,
-                consequences,
-                attributes,
-                changes,
-                heads,
-                cues,
-                kinds,
-                function_words,
-            }),
+            tables: Arc::default(),
             ngrams: None,
             encoder_head: false,
         }
@@ -158,7 +205,7 @@ impl Router {
     /// [`HeadError::UnknownHead`] when `data/heads.tsv` has no line for it.
     pub fn with_ngrams(self, head: NgramHead) -> Result<Self, HeadError> {
         let id = HeadId(NGRAM_HEAD.to_owned());
-        if !self.tables.heads.knows(&id) {
+        if !self.tables.heads().knows(&id) {
             return Err(HeadError::UnknownHead { found: id });
         }
         Ok(Self {
@@ -172,7 +219,7 @@ impl Router {
     /// # Errors
     /// [`HeadError::UnknownHead`] when `data/heads.tsv` has no line for it.
     pub fn with_encoder_head(self, head: Option<&HeadId>) -> Result<Self, HeadError> {
-        if let Some(unknown) = head.filter(|head| !self.tables.heads.knows(head)) {
+        if let Some(unknown) = head.filter(|head| !self.tables.heads().knows(head)) {
             return Err(HeadError::UnknownHead {
                 found: unknown.clone(),
             });
@@ -193,7 +240,7 @@ impl Router {
                 Judgement::Unrouted | Judgement::Pending
             )
             && routing.route.stage == Stage::Lexical
-            && self.tables.function_words.is_english(text)
+            && self.tables.function_words().is_english(text)
     }
 
     /// Splits a turn into statements: slices of it, in order, never empty, at most
@@ -206,7 +253,7 @@ impl Router {
     /// Reads what the turn as a whole says about its statements.
     #[must_use]
     pub fn frame(&self, turn: &str) -> Frame {
-        let reading = Reading::of(turn, &self.tables.lexicon);
+        let reading = Reading::of(turn, self.tables.lexicon());
         Frame {
             foreign_words: verdict::foreign_words(&reading),
         }
@@ -222,12 +269,12 @@ impl Router {
     /// Judges one statement of a turn whose [`Frame`] is known.
     #[must_use]
     pub fn route_in(&self, text: &Guarded, frame: Frame, at: &Ambient) -> Routing {
-        let reading = Reading::of(text.as_str(), &self.tables.lexicon);
+        let reading = Reading::of(text.as_str(), self.tables.lexicon());
         let lexical = verdict::of(&reading, frame, at, &self.tables);
         let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
             return lexical;
         };
-        if self.tables.function_words.is_english(text.as_str()) {
+        if self.tables.function_words().is_english(text.as_str()) {
             return lexical;
         }
         let features = ngrams.features(text.as_str());
@@ -250,25 +297,21 @@ impl Router {
         features: &[f32],
         at: &Ambient,
     ) -> Result<Routing, HeadError> {
-        let Tables {
-            heads,
-            consequences,
-            ..
-        } = &*self.tables;
+        let (heads, consequences) = (self.tables.heads(), self.tables.consequences());
         semantic::judge(lexical, head, features, at, heads, consequences)
     }
 
     /// Reads what a statement says, for comparison with others.
     #[must_use]
     pub fn facts(&self, text: &str) -> Facts {
-        Facts::of(text, &self.tables.changes)
+        Facts::of(text, self.tables.changes())
     }
 
     /// How `later` relates to `earlier`. `closeness` is the cosine of the two statements in thousandths, where both have a
     /// vector; it never decides alone. Pure.
     #[must_use]
     pub fn compare(&self, earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Compared {
-        self.tables.changes.compare(earlier, later, closeness)
+        self.tables.changes().compare(earlier, later, closeness)
     }
 
     /// Whether `later` says that `earlier` is over or was never so, or that its amount changed: what may retire a fact that
@@ -287,13 +330,13 @@ impl Router {
         later: &Facts,
         closeness: Option<i32>,
     ) -> Vec<i32> {
-        self.tables.changes.features(earlier, later, closeness)
+        self.tables.changes().features(earlier, later, closeness)
     }
 
     /// What a query asks about.
     #[must_use]
     pub fn query(&self, query: &str) -> Query {
-        let reading = Reading::of(query, &self.tables.lexicon);
+        let reading = Reading::of(query, self.tables.lexicon());
         let mut counted: Vec<(Domain, u32)> = Vec::new();
         let mut count = |domain: Domain, weight: u32| {
             if domain == Domain::General {
@@ -313,10 +356,10 @@ impl Router {
             };
             count(hit.meaning.domain, weight);
         }
-        let (cues, places) = self.tables.cues.of(&reading.words);
+        let (cues, places) = self.tables.cues().of(&reading.words);
         let mut words = Vec::with_capacity(places.len());
         for (cue, from, to) in places {
-            if let Some(entry) = self.tables.cues.cues.get(usize::from(cue)) {
+            if let Some(entry) = self.tables.cues().cues.get(usize::from(cue)) {
                 count(entry.domain, 1);
             }
             words.push((cue, reading.shown(from, to).to_owned()));

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use foremind_types::Domain;
 
+use crate::data::each_line;
 use crate::lexicon::LineError;
 use crate::phrases::Phrases;
 use crate::words::Words;
@@ -32,17 +33,19 @@ impl CueSet {
         self.0.iter().all(|limb| *limb == 0)
     }
 
-    /// The cues of both sets.
+    /// Its cues in order.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u16> + use<> {
+        let limbs = self.0;
+        (0..CUES as u16).filter(move |cue| limbs[usize::from(cue / 64)] & (1 << (cue % 64)) != 0)
+    }
+
+    /// The cues of both, in order.
     pub(crate) fn both(&self, other: &Self) -> impl Iterator<Item = u16> + use<> {
-        let mut limbs = [0; LIMBS];
-        for (limb, (a, b)) in limbs.iter_mut().zip(self.0.iter().zip(&other.0)) {
-            *limb = a & b;
+        let mut both = *self;
+        for (limb, other) in both.0.iter_mut().zip(&other.0) {
+            *limb &= other;
         }
-        (0..CUES as u16).filter(move |cue| {
-            limbs
-                .get(usize::from(cue / 64))
-                .is_some_and(|limb| limb & (1 << (cue % 64)) != 0)
-        })
+        both.iter()
     }
 
     /// Whether the sets have a cue in common; cheap.
@@ -70,19 +73,7 @@ impl Cues {
     /// Reads the table; lines that cannot be read are left out and returned.
     pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut cues = Self::default();
-        let mut errors = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            if let Err(problem) = cues.row(line) {
-                errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem,
-                });
-            }
-        }
+        let errors = each_line(file, text, &mut |line| cues.row(line));
         cues.phrases.sort();
         (cues, errors)
     }

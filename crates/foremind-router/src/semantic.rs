@@ -12,6 +12,7 @@ use foremind_types::{
 };
 
 use crate::consequences::Consequences;
+use crate::data::each_line;
 use crate::kinds;
 use crate::lexicon::LineError;
 use crate::lifetime;
@@ -93,22 +94,13 @@ pub(crate) struct Heads(Vec<Calibration>);
 
 impl Heads {
     /// Reads the table; lines that cannot be read are left out and returned.
-    pub(crate) fn read(file: &'static str, text: &str) -> (Self, Vec<LineError>) {
+    pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut rows = Vec::new();
-        let mut errors = Vec::new();
-        for (at, line) in text.lines().enumerate() {
-            if line.trim().is_empty() || line.starts_with('#') {
-                continue;
-            }
-            match calibration(line) {
-                Some(row) => rows.push(row),
-                None => errors.push(LineError {
-                    file,
-                    line: at + 1,
-                    problem: "expected a head and five numbers, separated by tabs",
-                }),
-            }
-        }
+        let errors = each_line(file, text, &mut |line| {
+            let problem = "expected a head and five numbers, separated by tabs";
+            rows.push(calibration(line).ok_or(problem)?);
+            Ok(())
+        });
         (Self(rows), errors)
     }
 

@@ -5,12 +5,13 @@ use foremind_types::{
     Ambient, Domain, Grade, Judgement, Reason, Route, Severity, Stage, Subject, Tier, Ttl,
 };
 
-use crate::kinds::{self, Force, Found};
+use crate::kinds;
 use crate::lexicon::Class;
 use crate::lifetime;
 use crate::reading::Reading;
 use crate::signals::{self, Kind, Signal};
 use crate::traps::{self, Finding, Outcome, Trap};
+use crate::triggers::{Force, Found};
 use crate::{Frame, Keep, Routing, Tables};
 
 /// Thresholds of the profile: health and food, other domains.
@@ -107,14 +108,14 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         .map(|c| c.2.subject)
         .or_else(|| judged.first().map(|j| j.1.subject))
         .unwrap_or_else(|| subject_of(reading));
-    let row = tables.consequences.of(domain);
+    let row = tables.consequences().of(domain);
 
     let care_only = counting
         .iter()
         .all(|c| matches!(c.1.name, "animal-kept" | "child-in-care") || c.1.kind == Kind::Care);
     let gravest = of_kind
         .iter()
-        .filter_map(|found| tables.kinds.kinds.get(usize::from(found.kind)))
+        .filter_map(|found| tables.kinds().kinds.get(usize::from(found.kind)))
         .map(|kind| kind.severity)
         .max()
         .unwrap_or(Severity::Mild);
@@ -138,7 +139,7 @@ pub(crate) fn of(reading: &Reading<'_>, frame: Frame, at: &Ambient, tables: &Tab
         severity => severity.max(gravest),
     };
     let (attribute, value) = tables
-        .attributes
+        .attributes()
         .find(reading.text, &reading.words)
         .filter(|_| !reading.sentences.iter().all(|s| s.question))
         .unzip();
@@ -194,8 +195,8 @@ fn of_kind(
     judged: &mut Vec<(Signal, Finding)>,
 ) -> Vec<Found> {
     let mut kept = Vec::new();
-    for kind_found in tables.kinds.of(&reading.words) {
-        let Some(kind) = tables.kinds.kinds.get(usize::from(kind_found.kind)) else {
+    for kind_found in tables.triggers().of(&reading.words) {
+        let Some(kind) = tables.kinds().kinds.get(usize::from(kind_found.kind)) else {
             continue;
         };
         let care = matches!(
@@ -276,9 +277,9 @@ fn affects(
         }
     };
     for found in of_kind {
-        if let Some(kind) = tables.kinds.kinds.get(usize::from(found.kind)) {
+        if let Some(kind) = tables.kinds().kinds.get(usize::from(found.kind)) {
             for cue in kind.affects.both(&kind.affects) {
-                if let Some(cue) = tables.cues.cues.get(usize::from(cue)) {
+                if let Some(cue) = tables.cues().cues.get(usize::from(cue)) {
                     add(cue.domain);
                 }
             }
@@ -454,7 +455,7 @@ fn reasons(
     sort_by(&mut signals, |a, b| b.weight.total_cmp(&a.weight));
     signals.truncate(REASONS);
     signals.extend(of_kind.iter().filter_map(|found| {
-        let kind = tables.kinds.kinds.get(usize::from(found.kind))?;
+        let kind = tables.kinds().kinds.get(usize::from(found.kind))?;
         Some(Reason {
             signal: format!("{}{}", kinds::REASON, kind.name),
             matched: reading.shown(found.from, found.to).to_owned(),
