@@ -1,6 +1,7 @@
 // Time to open an existing memory, the embedder not loaded, and of the profile of one that is not opened: in node on the file store,
-// in a fresh process each time, and in Chromium on IndexedDB, with the browser started anew each time. `p50_ms` and what stands
-// beside it is from before the import of the package to the first lexical recall. The peer there is the plainest thing that works,
+// in a fresh process each time, and in Chromium on IndexedDB, on a fresh page of a browser that was started anew and has come to rest.
+// `p50_ms` and what stands beside it is from before the import of the package to the first lexical recall; `ready_p50_ms` from the
+// call of `Memory.open` to it; `one_core` with the process held to one core, on which the engine's compiler stands in the way. The peer there is the plainest thing that works,
 // all records as one JSON value that is loaded, parsed and scanned; in Chromium PGlite with an index of words stands beside it.
 // `open` is `Memory.open` alone; `profile_first` is the first `Memory.profile` of a process, which loads the module, and
 // `profile_again` the median of the 40 after it. Rounds are interleaved. Arguments: sizes to measure, 1000 10000 when left out. The last line
@@ -24,6 +25,7 @@ const puppeteer = createRequire(new URL('../tests/', import.meta.url))('puppetee
 const root = fileURLToPath(new URL('..', import.meta.url));
 const sizes = process.argv.length > 2 ? process.argv.slice(2).map(Number) : [1000, 10_000];
 const hosts = (process.env.FOREMIND_BENCH_HOSTS ?? 'node,chromium').split(',');
+const SETTLE_MS = 2_000;
 const rounds = Number(process.env.FOREMIND_BENCH_ROUNDS ?? 30);
 const folder = await mkdtemp(join(tmpdir(), 'foremind-open-'));
 const load = loadavg()[0];
@@ -43,6 +45,7 @@ console.log(JSON.stringify({
   p99_ms: all('p99_ms'),
   peer_p50_ms: all('peer_p50_ms'),
   ratio: all('ratio'),
+  ready_p50_ms: all('ready').map(({ p50_ms }) => p50_ms),
   open_p50_ms: all('open').map(({ p50_ms }) => p50_ms),
   profile_p50_ms: all('profile_again').map(({ p50_ms }) => p50_ms),
   load_before: rounded(load),
@@ -53,6 +56,8 @@ function figures(measured) {
   const times = (of) => ({ p50_ms: rounded(percentile(of, 0.5)), p99_ms: rounded(percentile(of, 0.99)) });
   return {
     ...paired(measured.map(({ foremind, json }) => [foremind.total, json.total])),
+    ready: times(measured.map(({ foremind }) => foremind.open + foremind.recall)),
+    ...(measured[0].one ? { one_core: times(measured.map(({ one }) => one.total)) } : {}),
     open: times(measured.map(({ foremind }) => foremind.open)),
     recall: times(measured.map(({ foremind }) => foremind.recall)),
     profile_first: times(measured.map(({ profile }) => profile.first)),
@@ -82,15 +87,16 @@ async function inNode(size) {
   await writeFile(join(directory, 'records.json'), JSON.stringify(records));
 
   // One core, where the system can pin a process.
-  const pin = existsSync('/usr/bin/taskset') ? ['/usr/bin/taskset', '-c', '0', process.execPath] : [process.execPath];
+  const pin = existsSync('/usr/bin/taskset') ? ['/usr/bin/taskset', '-c', '0'] : undefined;
   const child = join(root, 'benches/open-node.mjs');
-  const time = async (what) => {
-    const [program, ...rest] = [...pin, child, what, directory, key.toString('hex')];
+  const time = async (what, before = []) => {
+    const [program, ...rest] = [...before, process.execPath, child, what, directory, key.toString('hex')];
     return JSON.parse((await run(program, rest)).stdout);
   };
   const measured = [];
   for (let round = 0; round <= rounds; round += 1) {
     const times = { foremind: await time('foremind'), json: await time('peer'), profile: await time('profile') };
+    if (pin) times.one = await time('foremind', pin);
     if (round > 0) measured.push(times); // the first fills the system's file cache
   }
   return figures(measured);
@@ -108,6 +114,8 @@ async function inChromium(size) {
     });
     try {
       const page = await browser.newPage();
+      // A browser that has just started is busy with itself for a while.
+      await new Promise((resolve) => setTimeout(resolve, SETTLE_MS));
       await page.goto(`${origin}/page`);
       return await work(page);
     } finally {

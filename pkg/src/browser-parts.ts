@@ -1,9 +1,9 @@
 import { browserSource, type BrowserModel } from './browser-model.js';
 import type { EmbedGlue } from './embedder.js';
-import { Modules } from './glue.js';
+import { Modules, type StartCore } from './glue.js';
 import type { HeadFiles } from './heads.js';
 import { DeviceKey, HostKey, KEY_BYTES, PassphraseKey, type Keys } from './keys.js';
-import type { SessionParts } from './session.js';
+import { together, type SessionParts } from './session.js';
 import { IndexedDbStore } from './stores/indexeddb.js';
 import { MemoryStore } from './stores/memory.js';
 import type { KeySource } from './types.js';
@@ -23,17 +23,24 @@ export type PartsOf = (options: BrowserOptions) => Promise<SessionParts>;
 export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
   let modules: Modules | undefined;
   return async (options) => {
-    modules ??= new Modules((core) => core.default(), data, embed);
+    modules ??= new Modules(startCore, data, embed);
     const made = modules;
     // The key first: what the environment lacks is said before a database is made.
     const keys = keysOf(options);
-    const core = await made.core();
-    const store = options.storage === 'memory' ? new MemoryStore() : await IndexedDbStore.open(options.name);
+    const opening = options.storage === 'memory' ? Promise.resolve(new MemoryStore()) : IndexedDbStore.open(options.name);
+    const { core, store } = await together(made.core(), opening);
     return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model), heads };
   };
 }
 
 // Written so that bundlers find the files.
+const startCore: StartCore = () => {
+  const module = fetch(new URL('./foremind_core_bg.wasm', import.meta.url));
+  // Its failure is met when the bindings use it.
+  module.catch(() => {});
+  return (bindings) => bindings.default({ module_or_path: module });
+};
+
 const heads: HeadFiles = {
   adapter: (signal) => fetched(new URL('./foremind_route.fmadpt', import.meta.url), signal),
   ngrams: (signal) => fetched(new URL('./foremind_ngrams.bin', import.meta.url), signal),

@@ -11,8 +11,8 @@ export * from './public.js';
 
 const parts = partsWith(shippedEmbed);
 // Written so that bundlers find the workers' scripts.
-const spawn: Spawn = () => new Worker(new URL('./rpc/worker.js', import.meta.url), { type: 'module' });
-const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./rpc/encoder-worker.js', import.meta.url), { type: 'module' });
+const spawn: Spawn = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./encoder-worker.js', import.meta.url), { type: 'module' });
 
 /** One open memory; see {@link OpenMemory}. */
 export class Memory extends OpenMemory {

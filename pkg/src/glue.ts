@@ -4,17 +4,20 @@ import { ForemindError, fromPlain, isPlainError } from './errors.js';
 
 type CoreBindings = typeof import('./foremind_core.js');
 
+/** Begins to load the core's module; what it returns makes the instance when its bindings are there. */
+export type StartCore = () => (bindings: CoreBindings) => Promise<unknown>;
+
 /** How an environment makes instances of the two modules. Each is made once for each realm, on first use. */
 export class Modules {
-  readonly #initCore: (bindings: CoreBindings) => Promise<unknown>;
+  readonly #startCore: StartCore;
   readonly #initEmbed: () => Promise<EmbedGlue>;
   readonly #readData: () => Promise<string>;
   #core: Promise<Core> | undefined;
   #embed: Promise<EmbedGlue> | undefined;
 
   /** `readData` gives the router's data file, which stands beside the core. */
-  constructor(initCore: (bindings: CoreBindings) => Promise<unknown>, readData: () => Promise<string>, initEmbed: () => Promise<EmbedGlue>) {
-    this.#initCore = initCore;
+  constructor(startCore: StartCore, readData: () => Promise<string>, initEmbed: () => Promise<EmbedGlue>) {
+    this.#startCore = startCore;
     this.#readData = readData;
     this.#initEmbed = initEmbed;
   }
@@ -36,11 +39,13 @@ export class Modules {
   }
 
   async #loadCore(): Promise<Core> {
+    // All at once: none of them needs another to be found.
+    const init = this.#startCore();
     const reading = this.#readData();
     // Its failure is met below.
     reading.catch(() => {});
     const bindings = await import('./foremind_core.js');
-    await this.#initCore(bindings);
+    await init(bindings);
     return new Core(coreGlue(bindings, await reading));
   }
 }

@@ -10,7 +10,7 @@ import type { HeadFiles } from './heads.js';
 import { HostKey, PassphraseKey, type Keys } from './keys.js';
 import { nodeSource } from './node-embed.js';
 import { encodeBatch, type EncoderBackend } from './open-embedder.js';
-import { Session, once, type Backend, type SessionParts } from './session.js';
+import { Session, once, together, type Backend, type SessionParts } from './session.js';
 import { MemoryStore } from './stores/memory.js';
 import { NodeFsStore } from './stores/node-fs.js';
 import type { EmbedderOptions, KeySource, OpenOptions } from './types.js';
@@ -22,7 +22,12 @@ export class NodeParts {
 
   constructor(embed: () => Promise<EmbedGlue>) {
     this.#modules = new Modules(
-      async (core) => core.initSync({ module: await readFile(new URL('./foremind_core_bg.wasm', import.meta.url)) }),
+      () => {
+        const module = readFile(new URL('./foremind_core_bg.wasm', import.meta.url));
+        // Its failure is met when the bindings use it.
+        module.catch(() => {});
+        return async (bindings) => bindings.initSync({ module: await module });
+      },
       () => readFile(new URL('./foremind_data.txt', import.meta.url), 'utf8'),
       embed,
     );
@@ -47,8 +52,8 @@ export class NodeParts {
     }
     const keys = keysFor(key);
     const embedder = nodeSource(() => this.#modules.embed(), model);
-    const core = await this.#modules.core();
-    const store = storage === 'memory' ? new MemoryStore() : await NodeFsStore.open(directory ?? defaultDirectory(), name);
+    const opening = storage === 'memory' ? Promise.resolve(new MemoryStore()) : NodeFsStore.open(directory ?? defaultDirectory(), name);
+    const { core, store } = await together(this.#modules.core(), opening);
     return { core, store, keys, keysFor, embedder, heads };
   }
 

@@ -12,8 +12,8 @@ export * from './public.js';
 
 const parts = partsWith(onnxEmbed);
 // Written so that bundlers find the workers' scripts.
-const spawn: Spawn = () => new Worker(new URL('./rpc/onnx-worker.js', import.meta.url), { type: 'module' });
-const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./rpc/onnx-encoder-worker.js', import.meta.url), { type: 'module' });
+const spawn: Spawn = () => new Worker(new URL('./onnx-worker.js', import.meta.url), { type: 'module' });
+const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./onnx-encoder-worker.js', import.meta.url), { type: 'module' });
 
 /** One open memory; see {@link OpenMemory}. */
 export class Memory extends OpenMemory {

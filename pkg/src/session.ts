@@ -32,6 +32,17 @@ export interface SessionParts {
   heads?: HeadFiles | undefined;
 }
 
+/** The core and its store, made side by side. A store without a core is closed again. */
+export async function together(core: Promise<Core>, store: Promise<Store>): Promise<{ core: Core; store: Store }> {
+  store.catch(() => {});
+  try {
+    return { core: await core, store: await store };
+  } catch (error) {
+    await store.then((opened) => opened.close(), () => {});
+    throw error;
+  }
+}
+
 /** Verbs that write. They take turns, so that an instance never conflicts with itself. */
 const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'judge', 'backfill', 'import', 'rekey']);
 /** Verbs that are tasks of the core, with what they take and give beside a request and a response. */

@@ -51,7 +51,7 @@ async function reached(...entries) {
     if (seen.has(file)) continue;
     seen.add(file);
     const source = await readFile(join(dist, file), 'utf8');
-    for (const [, specifier] of source.matchAll(/(?:from\s+|import\s*\(\s*)'([^']+)'/g)) {
+    for (const [, specifier] of source.matchAll(/(?:from\s+|import\s*\(\s*)['"]([^'"]+)['"]/g)) {
       if (specifier === 'foremind-minilm-l6-v2') continue;
       assert.ok(specifier.startsWith('.'), `${file} imports ${specifier}`);
       queue.push(join(file, '..', specifier));
@@ -61,17 +61,18 @@ async function reached(...entries) {
 }
 
 test('the browser entries reach no node module, and only the ONNX entry reaches the module that runs ONNX files', async () => {
-  const plain = await reached('browser.js', 'rpc/worker.js', 'rpc/encoder-worker.js');
-  assert.ok(plain.length > 10);
+  const plain = await reached('browser.js', 'worker.js', 'encoder-worker.js');
+  assert.ok(plain.includes('foremind_core.js') && plain.includes('foremind_embed.js'));
+  assert.ok(plain.length < 10, 'one script for each realm beside the glue');
   assert.deepEqual(plain.filter((file) => file.includes('onnx')), []);
-  const onnx = await reached('onnx.js', 'rpc/onnx-worker.js', 'rpc/onnx-encoder-worker.js');
+  const onnx = await reached('onnx.js', 'onnx-worker.js', 'onnx-encoder-worker.js');
   assert.ok(onnx.includes('foremind_onnx.js') && !onnx.includes('foremind_embed.js'));
 });
 
 testIn('packed and installed: the files that it needs, node resolves it, the types hold', async (directory) => {
   const [{ filename, files }] = JSON.parse(execFileSync('npm', ['pack', '--json', '--pack-destination', directory], { cwd: here, encoding: 'utf8' }));
   const packed = files.map(({ path }) => path);
-  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/rpc/worker.js', 'dist/onnx.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/foremind_data.txt', 'dist/foremind_ngrams.bin', 'dist/foremind_route.fmadpt', 'dist/foremind_embed_bg.wasm', 'dist/foremind_embed_relaxed_bg.wasm', 'dist/foremind_onnx_bg.wasm', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
+  for (const wanted of ['package.json', 'dist/browser.js', 'dist/node.js', 'dist/index.d.ts', 'dist/worker.js', 'dist/onnx.js', 'dist/stores/durable-object.js', 'dist/foremind_core.js', 'dist/foremind_core_bg.wasm', 'dist/foremind_data.txt', 'dist/foremind_ngrams.bin', 'dist/foremind_route.fmadpt', 'dist/foremind_embed_bg.wasm', 'dist/foremind_embed_relaxed_bg.wasm', 'dist/foremind_onnx_bg.wasm', 'README.md', 'LICENSE-APACHE', 'LICENSE-MIT', 'NOTICE']) {
     assert.ok(packed.includes(wanted), wanted);
   }
   assert.deepEqual(packed.filter((path) => !/^(dist\/|package\.json$|README\.md$|LICENSE|NOTICE)/.test(path)), []);

@@ -1,4 +1,0 @@
-import { shippedEmbed } from '../browser-embed.js';
-import { serveEncoder } from './encoder-serve.js';
-
-serveEncoder(shippedEmbed);

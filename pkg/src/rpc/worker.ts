@@ -1,5 +1,0 @@
-import { shippedEmbed } from '../browser-embed.js';
-import { partsWith } from '../browser-parts.js';
-import { serveMemory } from './serve.js';
-
-serveMemory(partsWith(shippedEmbed));
