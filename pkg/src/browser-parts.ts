@@ -1,6 +1,7 @@
+import { coreFrom, type Compiled } from './browser-core.js';
 import { browserSource, type BrowserModel } from './browser-model.js';
 import type { EmbedGlue } from './embedder.js';
-import { Modules, type StartCore } from './glue.js';
+import { Modules } from './glue.js';
 import type { HeadFiles } from './heads.js';
 import { DeviceKey, HostKey, KEY_BYTES, PassphraseKey, type Keys } from './keys.js';
 import { together, type SessionParts } from './session.js';
@@ -19,11 +20,11 @@ export interface BrowserOptions {
 /** In a worker, or in the page where there is no worker: what makes the parts of a memory. */
 export type PartsOf = (options: BrowserOptions) => Promise<SessionParts>;
 
-/** `embed` makes the module that a variant of the package embeds with. */
-export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
+/** `embed` makes the module that a variant of the package embeds with, `compiled` is the core's where another realm compiles it. */
+export function partsWith(embed: () => Promise<EmbedGlue>, compiled?: Compiled): PartsOf {
   let modules: Modules | undefined;
   return async (options) => {
-    modules ??= new Modules(startCore, data, embed);
+    modules ??= new Modules(coreFrom(compiled), data, embed);
     const made = modules;
     // The key first: what the environment lacks is said before a database is made.
     const keys = keysOf(options);
@@ -34,13 +35,6 @@ export function partsWith(embed: () => Promise<EmbedGlue>): PartsOf {
 }
 
 // Written so that bundlers find the files.
-const startCore: StartCore = () => {
-  const module = fetch(new URL('./foremind_core_bg.wasm', import.meta.url));
-  // Its failure is met when the bindings use it.
-  module.catch(() => {});
-  return (bindings) => bindings.default({ module_or_path: module });
-};
-
 const heads: HeadFiles = {
   adapter: (signal) => fetched(new URL('./foremind_route.fmadpt', import.meta.url), signal),
   ngrams: (signal) => fetched(new URL('./foremind_ngrams.bin', import.meta.url), signal),

@@ -1,4 +1,5 @@
 import { shippedEmbed } from './browser-embed.js';
+import { withCore } from './browser-core.js';
 import { askInBrowser, openInBrowser } from './browser-open.js';
 import { partsWith } from './browser-parts.js';
 import { OpenMemory, type Ask } from './memory.js';
@@ -11,7 +12,7 @@ export * from './public.js';
 
 const parts = partsWith(shippedEmbed);
 // Written so that bundlers find the workers' scripts.
-const spawn: Spawn = () => new Worker(new URL('./worker.js', import.meta.url), { type: 'module' });
+const spawn: Spawn = () => withCore(new Worker(new URL('./worker.js', import.meta.url), { type: 'module' }));
 const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./encoder-worker.js', import.meta.url), { type: 'module' });
 
 /** One open memory; see {@link OpenMemory}. */

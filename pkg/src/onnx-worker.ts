@@ -2,4 +2,4 @@ import { onnxEmbed } from './browser-onnx.js';
 import { partsWith } from './browser-parts.js';
 import { serveMemory } from './rpc/serve.js';
 
-serveMemory(partsWith(onnxEmbed));
+serveMemory((core) => partsWith(onnxEmbed, core));

@@ -1,4 +1,5 @@
 import { onnxEmbed } from './browser-onnx.js';
+import { withCore } from './browser-core.js';
 import { askInBrowser, openInBrowser } from './browser-open.js';
 import { partsWith } from './browser-parts.js';
 import { OpenMemory, type Ask } from './memory.js';
@@ -12,7 +13,7 @@ export * from './public.js';
 
 const parts = partsWith(onnxEmbed);
 // Written so that bundlers find the workers' scripts.
-const spawn: Spawn = () => new Worker(new URL('./onnx-worker.js', import.meta.url), { type: 'module' });
+const spawn: Spawn = () => withCore(new Worker(new URL('./onnx-worker.js', import.meta.url), { type: 'module' }));
 const spawnEncoder: SpawnEncoder = () => new Worker(new URL('./onnx-encoder-worker.js', import.meta.url), { type: 'module' });
 
 /** One open memory; see {@link OpenMemory}. */

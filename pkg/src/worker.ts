@@ -2,4 +2,4 @@ import { shippedEmbed } from './browser-embed.js';
 import { partsWith } from './browser-parts.js';
 import { serveMemory } from './rpc/serve.js';
 
-serveMemory(partsWith(shippedEmbed));
+serveMemory((core) => partsWith(shippedEmbed, core));

@@ -7,6 +7,8 @@ import type { Durability, Readiness } from '../types.js';
 /** From the page to its worker. */
 export type ToWorker =
   | { type: 'open'; options: BrowserOptions; existing: boolean }
+  /** The core's module, compiled while the worker started; absent when the page could not. Once, after either of the first two. */
+  | { type: 'core'; module?: WebAssembly.Module }
   | { type: 'once'; options: BrowserOptions; request: CoreRequest }
   | { type: 'call'; id: number; request: CoreRequest }
   | { type: 'abort'; id: number }

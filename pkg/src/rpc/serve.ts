@@ -1,3 +1,4 @@
+import type { Compiled } from '../browser-core.js';
 import type { BrowserOptions, PartsOf } from '../browser-parts.js';
 import type { CoreRequest } from '../core.js';
 import { toPlain } from '../errors.js';
@@ -10,8 +11,10 @@ interface Port {
   onmessage: ((event: MessageEvent<ToWorker>) => void) | null;
 }
 
-/** The worker's side of one memory. */
-export function serveMemory(parts: PartsOf): void {
+/** The worker's side of one memory. `partsWith` makes its parts from the core that the page hands over. */
+export function serveMemory(partsWith: (core: Compiled) => PartsOf): void {
+  let handOver!: (core: WebAssembly.Module | undefined) => void;
+  const parts = partsWith(new Promise((resolve) => (handOver = resolve)));
   const port = globalThis as unknown as Port;
   const calls = new Map<number, AbortController>();
   let session: Promise<Session> | undefined;
@@ -20,6 +23,9 @@ export function serveMemory(parts: PartsOf): void {
     switch (message.type) {
       case 'open':
         session = open(message.options, message.existing);
+        return;
+      case 'core':
+        handOver(message.module);
         return;
       case 'once':
         void answer(message.options, message.request);
