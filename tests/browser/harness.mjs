@@ -247,12 +247,11 @@ export async function killBrowser(browser) {
 /** The ids of Firefox's content processes: those below its own whose arguments, however they are stored, end in `tab`. */
 function contentProcesses(parent) {
   const processes = running();
-  return below(parent).filter((id) => / -contentproc .* tab$/.test(processes.get(id).args));
+  return below(parent, processes).filter((id) => / -contentproc .* tab$/.test(processes.get(id)?.args ?? ''));
 }
 
 /** A process and all that descend from it. Firefox forks its children from a process of their own. */
-function below(parent) {
-  const processes = running();
+function below(parent, processes = running()) {
   const descends = (id) => id === parent || (processes.has(id) && descends(processes.get(id).above));
   return [...processes.keys()].filter(descends);
 }

@@ -1,7 +1,7 @@
 //! An operation under way. A verb is planned from the state as it is; when an embedding is missing it is asked
 //! for and the verb is planned again, and so it is after a conflict. Nothing of a plan outlives its commit.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::limits::EMBED_TEXTS;
 use foremind_types::{
@@ -40,7 +40,7 @@ enum Phase {
 /// Embeddings that the operation got so far; they outlive a conflict.
 #[derive(Debug, Default)]
 pub(crate) struct VectorCache {
-    by_text: BTreeMap<String, Encoded>,
+    by_text: SmallMap<String, Encoded>,
     /// The embedder gave up: nothing more is asked.
     failed: bool,
 }

@@ -1,7 +1,7 @@
 //! Which records stand in the visible profile, and in which order: a pure function of the records and the time.
 
+use foremind_types::small::SmallMap;
 use std::cmp::Reverse;
-use std::collections::BTreeMap;
 
 use foremind_types::limits::{PROFILE_BUDGET_PERCENT, PROFILE_ITEMS};
 use foremind_types::order::sort_by_key;
@@ -117,7 +117,7 @@ fn rank(mut candidates: Vec<Candidate<'_>>) -> Vec<Candidate<'_>> {
         )
     });
     // The best few of each domain go before the rest of their class and severity, in the same order.
-    let mut taken: BTreeMap<(Class, Severity, Domain), u32> = BTreeMap::new();
+    let mut taken: SmallMap<(Class, Severity, Domain), u32> = SmallMap::new();
     let mut ranked: Vec<_> = candidates
         .into_iter()
         .map(|candidate| {

@@ -1,6 +1,8 @@
 //! The prompt of a query: the visible profile, and what words and meaning of the query bring back.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use foremind_types::small::SmallMap;
 
 use foremind_index::{dequantise, fuse};
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN, PROFILE_ITEMS};
@@ -490,7 +492,7 @@ fn fit(
     let mut context: Vec<Shown> = Vec::new();
     let mut dropped = Vec::new();
     let mut used = 0_u32;
-    let mut of_domain: BTreeMap<Domain, usize> = BTreeMap::new();
+    let mut of_domain: SmallMap<Domain, usize> = SmallMap::new();
     for (record, why) in found {
         let domain = record.route.domain;
         // "General" is the lack of a domain.

@@ -7,10 +7,12 @@ use core::fmt::Write;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::OnceLock;
 
+use foremind_types::small::{SmallMap, SmallSet};
+
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
 use foremind_index::{Bm25, Vectors, dequantise};
-use foremind_types::order::{map_of, sort_by_key};
+use foremind_types::order::sort_by_key;
 use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
     Stage, Stamp, Status, WriterId,
@@ -23,19 +25,19 @@ use crate::identity::{Identity, identity};
 pub(crate) struct State {
     slots: BTreeMap<RecordId, Slot>,
     turns: BTreeMap<TurnKey, BTreeSet<RecordId>>,
-    seen: BTreeMap<WriterId, Seen>,
+    seen: SmallMap<WriterId, Seen>,
     // Derived from here on.
     words: Bm25,
     vectors: Vectors,
-    groups: BTreeMap<Scope, u32>,
+    groups: SmallMap<Scope, u32>,
     /// Asked for when something is written; made then.
     same: OnceLock<Same>,
-    replaced_by: BTreeMap<RecordId, BTreeSet<RecordId>>,
+    replaced_by: SmallMap<RecordId, SmallSet<RecordId>>,
     without_vector: BTreeSet<RecordId>,
 }
 
 /// The records of each identity.
-type Same = HashMap<Identity, BTreeSet<RecordId>, FixedState>;
+type Same = HashMap<Identity, SmallSet<RecordId>, FixedState>;
 
 /// What names a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,7 +80,7 @@ struct Seen {
     /// All below were.
     next: u64,
     /// And these, which came early.
-    ahead: BTreeSet<u64>,
+    ahead: SmallSet<u64>,
 }
 
 impl Seen {
@@ -294,7 +296,7 @@ impl State {
     }
 
     /// The groups of the word index whose scope `sees` accepts.
-    pub(crate) fn groups(&self, sees: impl Fn(&Scope) -> bool) -> BTreeSet<u32> {
+    pub(crate) fn groups(&self, sees: impl Fn(&Scope) -> bool) -> SmallSet<u32> {
         self.groups
             .iter()
             .filter(|(scope, _)| sees(scope))
@@ -515,11 +517,13 @@ impl State {
             };
             (slot.record().map(|record| record.id), slot)
         };
-        let slots = records.into_iter().map(slot);
-        Self {
-            slots: map_of(slots.filter_map(|(id, slot)| Some((id?, slot)))),
-            ..Self::default()
+        let mut state = Self::default();
+        for (id, slot) in records.into_iter().map(slot) {
+            if let Some(id) = id {
+                state.slots.insert(id, slot);
+            }
         }
+        state
     }
 
     /// The slots that `entries` touch, as they will be after them.

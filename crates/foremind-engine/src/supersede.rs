@@ -4,7 +4,9 @@
 //! new record is stored, whatever comes of it, and names what it replaces and why. What is decided is written down as
 //! changes when the record is added, so that replaying entries never decides again: the fold stays what it is.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use foremind_types::small::SmallMap;
 
 use foremind_index::dequantise;
 use foremind_router::{Facts, Relation};
@@ -37,9 +39,9 @@ pub(crate) struct Resolved {
     /// Of earlier records.
     pub(crate) changes: Vec<Change>,
     /// Of new records, where it is more than added.
-    pub(crate) outcomes: BTreeMap<RecordId, Outcome>,
+    pub(crate) outcomes: SmallMap<RecordId, Outcome>,
     /// New records that say what a known one says: they are tellings of it.
-    pub(crate) same: BTreeMap<RecordId, RecordId>,
+    pub(crate) same: SmallMap<RecordId, RecordId>,
     /// How many pairs were compared: the work, for tests.
     pub(crate) compared: usize,
 }
@@ -61,7 +63,7 @@ impl Engine {
         at: &Ambient,
     ) -> Resolved {
         let mut resolved = Resolved::default();
-        let mut facts: BTreeMap<RecordId, Facts> = BTreeMap::new();
+        let mut facts: SmallMap<RecordId, Facts> = SmallMap::new();
         let mut retired: BTreeSet<RecordId> = BTreeSet::new();
         for place in 0..adding.len() {
             let (before, rest) = adding.split_at_mut(place);
@@ -213,7 +215,7 @@ impl Engine {
             BY_WORDS,
         );
         let mut ids = set_of(words.into_iter().map(|hit| hit.id));
-        let mut near: BTreeMap<RecordId, i32> = BTreeMap::new();
+        let mut near: SmallMap<RecordId, i32> = SmallMap::new();
         if let Some(vector) = vector
             && let Ok(wide) = dequantise(vector)
         {

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use foremind_types::small::SmallSet;
+
 use foremind_guard::Verdict;
 use foremind_types::limits::RECORDS;
 use foremind_types::{Change, Entry, Error, ErrorCode, Record, RecordId, Revision, Scope, Status};
@@ -97,7 +99,7 @@ impl Engine {
     /// they are the same as.
     #[must_use]
     pub fn twins(&self, ids: &BTreeSet<RecordId>, now_ms: i64) -> Vec<Change> {
-        let mut groups: BTreeSet<Vec<RecordId>> = BTreeSet::new();
+        let mut groups: SmallSet<Vec<RecordId>> = SmallSet::new();
         for record in ids.iter().filter_map(|id| self.state.record(*id)) {
             let identity = identity(&record.scope, record.provenance.role, &record.text);
             let mut same: Vec<RecordId> = self

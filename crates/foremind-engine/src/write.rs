@@ -1,6 +1,6 @@
 //! Verbs that add: remember, ingest, backfill.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_router::{Keep, Routing};
 use foremind_types::limits::{EMBED_TEXTS, RECORDS};
@@ -175,8 +175,8 @@ impl Engine {
         at: &Ambient,
     ) -> Result<Note, Error> {
         let mut adding: Vec<Record> = Vec::new();
-        let mut added: BTreeMap<Identity, usize> = BTreeMap::new();
-        let mut tellings: BTreeMap<RecordId, u32> = BTreeMap::new();
+        let mut added: SmallMap<Identity, usize> = SmallMap::new();
+        let mut tellings: SmallMap<RecordId, u32> = SmallMap::new();
         let mut outcomes: Vec<(RecordId, Outcome)> = Vec::new();
         for (position, statement) in statements {
             let identity = identity(told.scope, told.role, statement.text.as_str());

@@ -1,7 +1,7 @@
 //! What to do with each kind: the table's defaults, changed by the host.
 
 use core::fmt;
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::{Error, ErrorCode};
 
@@ -35,7 +35,7 @@ impl Action {
 /// mail addresses and telephone numbers stay, instructions are quarantined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Policy {
-    actions: BTreeMap<&'static str, Action>,
+    actions: SmallMap<&'static str, Action>,
     accepts_instructions: bool,
 }
 

@@ -1,4 +1,5 @@
-use std::collections::{BTreeMap, HashMap};
+use foremind_types::small::SmallMap;
+use std::collections::HashMap;
 
 use std::sync::Arc;
 
@@ -166,7 +167,7 @@ impl Bm25 {
         }
         let average = (length as f64 / count as f64).max(1.0);
 
-        let mut wanted: BTreeMap<String, u32> = BTreeMap::new();
+        let mut wanted: SmallMap<String, u32> = SmallMap::new();
         for term in terms(query) {
             if wanted.len() < QUERY_TERMS || wanted.contains_key(&term) {
                 *wanted.entry(term).or_default() += 1;
@@ -241,6 +242,8 @@ impl Bm25 {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::collections::BTreeMap;
 
     use super::*;
 

@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::RecordId;
 use foremind_types::order::sort_by;
@@ -15,7 +15,7 @@ pub const FUSION_K: u32 = 60;
 /// Rank Learning Methods", SIGIR 2009.
 #[must_use]
 pub fn fuse(rankings: &[&[RecordId]]) -> Vec<(RecordId, f32)> {
-    let mut sums: BTreeMap<RecordId, f64> = BTreeMap::new();
+    let mut sums: SmallMap<RecordId, f64> = SmallMap::new();
     for ranking in rankings {
         for (rank, id) in (1_u32..).zip(*ranking) {
             *sums.entry(*id).or_default() += f64::from(FUSION_K + 1) / f64::from(FUSION_K + rank);

@@ -1,9 +1,10 @@
 //! Merging an export into a memory.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use foremind_types::small::SmallMap;
 
 use foremind_engine::Engine;
-use foremind_types::order::map_of;
 use foremind_types::{
     Ambient, Change, Entry, Error, ErrorCode, Record, RecordId, Status, WriterId,
 };
@@ -30,7 +31,7 @@ pub(crate) struct Import {
     pending: Vec<Entry>,
     pending_bytes: usize,
     /// Of each writer, how far the file goes.
-    counters: BTreeMap<WriterId, u64>,
+    counters: SmallMap<WriterId, u64>,
     added: BTreeSet<RecordId>,
     /// All entries of the file folded by themselves, to restore what is erased here.
     aside: Option<Box<Engine>>,
@@ -62,7 +63,7 @@ impl Import {
             source: Source::new(passphrase),
             pending: Vec::new(),
             pending_bytes: 0,
-            counters: BTreeMap::new(),
+            counters: SmallMap::new(),
             added: BTreeSet::new(),
             aside: restore.then(Box::default),
             replans: 0,
@@ -297,10 +298,11 @@ impl Import {
                 .filter(|record| memory.vault().erased_ms(record.id).is_some())
                 .collect();
             memory.engine().has_room(erased.len())?;
-            let renamed = map_of(erased.iter().map(|record| {
-                let fresh = RecordId::new(record.times.told_ms, draws.bytes());
-                (record.id, fresh)
-            }));
+            let mut fresh = |record: &Record| RecordId::new(record.times.told_ms, draws.bytes());
+            let renamed: SmallMap<RecordId, RecordId> = erased
+                .iter()
+                .map(|record| (record.id, fresh(record)))
+                .collect();
             for record in erased {
                 let mut record = record.clone();
                 for id in core::iter::once(&mut record.id)

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use foremind_types::small::SmallMap;
+
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{Entry, Error, ErrorCode, WriterId};
 use foremind_vault::{Batch, Draws, Key, Run};
@@ -138,7 +140,7 @@ impl Merge {
             return Ok(Some(TaskStep::NeedRead { keys }));
         }
         // Of each writer what follows without a gap.
-        let mut next: BTreeMap<WriterId, u64> = BTreeMap::new();
+        let mut next: SmallMap<WriterId, u64> = SmallMap::new();
         let mut entries: Vec<Entry> = Vec::new();
         for ((writer, counter), entry) in core::mem::take(&mut self.entries) {
             let known = memory.vault().next_stamp(writer).0;

@@ -1,7 +1,8 @@
 //! A read replica: values of a memory that are put into a store which is read late and cannot be compared with, such as
 //! Cloudflare KV, so that the memory is read near to where it is asked for.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use foremind_types::small::{SmallMap, SmallSet};
+use std::collections::VecDeque;
 
 use foremind_types::{Error, ErrorCode};
 use foremind_vault::{Key, Vault};
@@ -119,9 +120,9 @@ pub struct Published {
 #[derive(Debug, Default)]
 pub struct Publisher {
     /// What is in the replica, as far as this publisher wrote it.
-    written: BTreeMap<Key, Option<[u8; 32]>>,
+    written: SmallMap<Key, Option<[u8; 32]>>,
     /// What is to be deleted, and since when nothing names it.
-    leaving: BTreeMap<Key, i64>,
+    leaving: SmallMap<Key, i64>,
     listed: bool,
     failures: u32,
     not_before_ms: Option<i64>,
@@ -383,9 +384,9 @@ impl Publication {
 }
 
 /// The values of the log that a reader needs.
-fn named(vault: &Vault) -> BTreeSet<Key> {
+fn named(vault: &Vault) -> SmallSet<Key> {
     let runs = vault.head().runs().iter();
-    let mut named: BTreeSet<Key> = runs.flat_map(|run| vault.keys_of(run)).collect();
+    let mut named: SmallSet<Key> = runs.flat_map(|run| vault.keys_of(run)).collect();
     named.extend(vault.profile_key());
     named
 }

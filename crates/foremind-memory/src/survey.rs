@@ -1,6 +1,8 @@
 //! Reading everything stored, whatever state it is in, and making whole what can be.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
+
+use foremind_types::small::{SmallMap, SmallSet};
 
 use foremind_types::order::set_of;
 use foremind_types::{Ambient, Entry, Error, ErrorCode, MemoryId, WriterId};
@@ -25,7 +27,7 @@ pub struct Survey {
     found: Verified,
     /// What an intact log has, by writer and number.
     entries: Vec<Entry>,
-    counters: BTreeMap<WriterId, u64>,
+    counters: SmallMap<WriterId, u64>,
     log_damaged: bool,
 }
 
@@ -63,7 +65,7 @@ struct Walk {
     strays: VecDeque<Key>,
     asked: Asked,
     /// Names that a repair deletes.
-    replaced: BTreeSet<Key>,
+    replaced: SmallSet<Key>,
 }
 
 #[derive(Debug)]
@@ -95,7 +97,7 @@ impl Survey {
             stored: Stored::default(),
             found: Verified::default(),
             entries: Vec::new(),
-            counters: BTreeMap::new(),
+            counters: SmallMap::new(),
             log_damaged: false,
         }
     }
@@ -537,7 +539,7 @@ impl Walk {
             profile: None,
             strays: VecDeque::new(),
             asked: Asked::Strays(Vec::new()),
-            replaced: BTreeSet::new(),
+            replaced: SmallSet::new(),
         }
     }
 

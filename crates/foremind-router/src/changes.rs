@@ -10,7 +10,7 @@ mod features;
 mod guards;
 mod quantities;
 
-use std::collections::BTreeSet;
+use foremind_types::small::SmallSet;
 
 use foremind_types::data::File;
 use foremind_types::order::sort_by;
@@ -170,9 +170,9 @@ pub struct Facts {
     quantities: Vec<Quantity>,
     /// One bit for each [`Cue`].
     cues: u16,
-    matters: BTreeSet<u8>,
-    persons: BTreeSet<Box<str>>,
-    opening_persons: BTreeSet<Box<str>>,
+    matters: SmallSet<u8>,
+    persons: SmallSet<Box<str>>,
+    opening_persons: SmallSet<Box<str>>,
     /// What a sentence that begins with an article or "my" is about: "the web shop is".
     subject: Vec<Box<str>>,
     /// Stems that belong to somebody: "Camille's desk", "le bureau de Camille".

@@ -3,7 +3,7 @@
 //! A kind is betrayed by its phrases. Which kinds a statement is of is decided when it is written and kept among its
 //! reasons (`kind-marble`); what a kind affects is looked up when a question comes, so that the table may grow.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::{Domain, Route, Severity};
 
@@ -35,7 +35,7 @@ pub(crate) struct Kind {
 pub(crate) struct Kinds {
     pub(crate) kinds: Vec<Kind>,
     /// Names of kinds with their numbers.
-    by_name: BTreeMap<&'static str, u16>,
+    by_name: SmallMap<&'static str, u16>,
     /// Weight of each cue: the fewer kinds it bears on, the more it tells. 1 to 10.
     weights: Vec<u8>,
 }

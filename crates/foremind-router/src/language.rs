@@ -1,7 +1,7 @@
 //! Whether a statement is English: the heads on the encoder were trained on English, the n-gram head on ten other languages as
 //! well. A guess by function words, which for one statement is right more often than letters are; in doubt, English.
 
-use std::collections::BTreeSet;
+use foremind_types::small::SmallSet;
 
 use crate::data::each_line;
 use crate::lexicon::LineError;
@@ -14,8 +14,8 @@ pub(crate) const FILE: File = data_file!("function_words.tsv");
 /// Function words of English, and of the other languages that are written in Latin letters.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FunctionWords {
-    english: BTreeSet<&'static str>,
-    others: BTreeSet<&'static str>,
+    english: SmallSet<&'static str>,
+    others: SmallSet<&'static str>,
 }
 
 impl FunctionWords {

@@ -1,6 +1,6 @@
 //! What a question asks about: the cues of `questions.tsv`.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::Domain;
 
@@ -65,7 +65,7 @@ pub(crate) struct Cue {
 #[derive(Debug, Default)]
 pub(crate) struct Cues {
     pub(crate) cues: Vec<Cue>,
-    by_name: BTreeMap<&'static str, u16>,
+    by_name: SmallMap<&'static str, u16>,
     phrases: Phrases,
 }
 

@@ -17,6 +17,7 @@ mod record;
 #[cfg(feature = "schema")]
 mod schema;
 mod scope;
+pub mod small;
 mod time;
 
 pub use change::{Change, Entry, Revision, Stamp};

@@ -1,11 +1,13 @@
 //! What an erasure takes out of entries that were stored before it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+
+use foremind_types::small::SmallMap;
 
 use foremind_types::{Change, Entry, Record, RecordId, Revision};
 
 /// Erased records, and when.
-pub(crate) type Erased = BTreeMap<RecordId, i64>;
+pub(crate) type Erased = SmallMap<RecordId, i64>;
 
 /// Records whose content or derived data `entry` holds.
 pub(crate) fn held(entry: &Entry) -> BTreeSet<RecordId> {
@@ -70,11 +72,8 @@ pub(crate) fn redact(entry: &Entry, erased: &Erased) -> Entry {
             } => Some(*id),
             _ => None,
         };
-        if let Some((id, at_ms)) = gone.and_then(|id| erased.get_key_value(&id)) {
-            *change = Change::Erase {
-                id: *id,
-                at_ms: *at_ms,
-            };
+        if let Some((id, at_ms)) = gone.and_then(|id| Some((id, *erased.get(&id)?))) {
+            *change = Change::Erase { id, at_ms };
         }
     }
     entry

@@ -128,10 +128,10 @@ pub(super) fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Op
     {
         return Some("has another subject");
     }
-    let owners = |facts: &Facts| -> BTreeSet<Box<str>> {
+    let owners = |facts: &Facts| -> SmallSet<Box<str>> {
         facts.owned.iter().map(|(_, of)| of.clone()).collect()
     };
-    let things = |facts: &Facts| -> BTreeSet<Box<str>> {
+    let things = |facts: &Facts| -> SmallSet<Box<str>> {
         facts.owned.iter().map(|(thing, _)| thing.clone()).collect()
     };
     if !corrects
@@ -207,7 +207,7 @@ pub(super) const NAMING_STEMS: usize = 5;
 
 /// Both name money, and not one currency is the same.
 pub(super) fn currencies(earlier: &Facts, later: &Facts) -> bool {
-    let money = |facts: &Facts| -> BTreeSet<&'static str> {
+    let money = |facts: &Facts| -> SmallSet<&'static str> {
         facts
             .quantities
             .iter()

@@ -1,6 +1,6 @@
 //! Between the vocabulary and the frozen structs of the current format.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::{
     Change, Embedding, Entry, Evidence, HeadId, ModelId, Name, Provenance, Reason, Record,
@@ -114,7 +114,7 @@ pub(crate) fn decode_profile(plain: &[u8]) -> Read<Vec<Heard>> {
 #[derive(Default)]
 struct Strings {
     list: Vec<String>,
-    positions: BTreeMap<String, u32>,
+    positions: SmallMap<String, u32>,
 }
 
 impl Strings {

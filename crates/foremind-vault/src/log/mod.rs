@@ -6,7 +6,7 @@ mod plan;
 mod salvage;
 mod stamp;
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::limits::VALUE_BYTES;
 use foremind_types::{Entry, MemoryId, RecordId, WriterId};
@@ -64,12 +64,12 @@ pub struct Vault {
     absorbed: u64,
     lamport: u64,
     /// The next entry number of each writer.
-    counters: BTreeMap<WriterId, u64>,
+    counters: SmallMap<WriterId, u64>,
     /// Which records each entry holds something of: where an erasure has to look.
-    held: BTreeMap<u64, Box<[RecordId]>>,
+    held: SmallMap<u64, Box<[RecordId]>>,
     erased: Erased,
     /// The commit in which each of them was seen to be erased, or a later one.
-    erased_in: BTreeMap<RecordId, u64>,
+    erased_in: SmallMap<RecordId, u64>,
     /// Whether something erased may still be stored.
     suspect: bool,
     /// Whether another writer can replace the head without being noticed by the store.
@@ -120,10 +120,10 @@ impl Vault {
             head,
             absorbed: 0,
             lamport: 0,
-            counters: BTreeMap::new(),
-            held: BTreeMap::new(),
+            counters: SmallMap::new(),
+            held: SmallMap::new(),
             erased: Erased::new(),
-            erased_in: BTreeMap::new(),
+            erased_in: SmallMap::new(),
             suspect: false,
             journals: false,
             stale_reads: false,
@@ -282,12 +282,12 @@ impl Vault {
 
     /// Every name that the head accounts for, `key`, `head` and `spare` included.
     #[must_use]
-    pub fn names(&self) -> std::collections::BTreeSet<Key> {
+    pub fn names(&self) -> foremind_types::small::SmallSet<Key> {
         let head = &self.head;
         let runs = head.runs.iter().map(|run| &run.place);
         let derived = head.profile.iter().map(|(_, place)| place);
         let places = runs.chain(derived).chain(&head.unknown);
-        let mut names: std::collections::BTreeSet<Key> =
+        let mut names: foremind_types::small::SmallSet<Key> =
             places.flat_map(|place| place.keys(&self.seals)).collect();
         names.extend(journal_of(head.token).keys(&self.seals));
         names.extend([Key::slot(), Key::head(), Key::spare()]);

@@ -1,7 +1,7 @@
 //! What a commit rewrites: what an erasure has to leave, and what is folded. Bounded, so that no commit is much
 //! longer than another.
 
-use std::collections::BTreeMap;
+use foremind_types::small::SmallMap;
 
 use foremind_types::Entry;
 
@@ -13,9 +13,9 @@ use super::{LOOSE_ENTRIES, REWRITE_BYTES, Run, SEGMENTS_PER_LEVEL, Vault};
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     /// Positions of runs that are rewritten, ascending, each with the level it gets.
-    pub(super) rewrite: BTreeMap<usize, u8>,
+    pub(super) rewrite: SmallMap<usize, u8>,
     /// Positions of runs that only change their level.
-    pub(super) promote: BTreeMap<usize, u8>,
+    pub(super) promote: SmallMap<usize, u8>,
     /// What the entries of the commit erase.
     pub(super) erased: Erased,
     /// Whether something erased leaves the store with it.
@@ -104,8 +104,10 @@ impl Vault {
                     // What was written since then was written without it.
                     .is_some_and(|generation| run.place.generation < *generation)
         };
-        self.held
-            .range(run.sequences())
+        let (Ok(from) | Err(from)) = self.held.find_index(run.sequences().start());
+        (from..)
+            .map_while(|at| self.held.get_indexed(at))
+            .take_while(|(sequence, _)| *sequence <= run.sequences().end())
             .any(|(_, ids)| ids.iter().any(is_gone))
     }
 }

@@ -1,6 +1,8 @@
 //! What can be read of a log whose head is lost or names what is lost, and a new log made of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+
+use foremind_types::small::{SmallMap, SmallSet};
 
 use foremind_types::order::sort_by_key;
 use foremind_types::{Entry, MemoryId, RecordId, WriterId};
@@ -22,14 +24,14 @@ const ORDINALS: u32 = 4096;
 const HOLES: u64 = 1 << 20;
 
 /// Unsealed chunks by their position in a commit.
-type Chunks = BTreeMap<u32, Zeroizing<Vec<u8>>>;
+type Chunks = SmallMap<u32, Zeroizing<Vec<u8>>>;
 
 /// Collects values of a memory by name, whatever its head says.
 #[derive(Debug)]
 pub struct Salvage {
     seals: Seals,
     /// By generation and commit.
-    commits: BTreeMap<(u64, [u8; v1::COMMIT_BYTES]), Chunks>,
+    commits: SmallMap<(u64, [u8; v1::COMMIT_BYTES]), Chunks>,
     generation: u64,
 }
 
@@ -52,7 +54,7 @@ impl Salvage {
     pub fn new(memory_id: MemoryId, data_key: &DataKey) -> Self {
         Self {
             seals: Seals::new(memory_id, data_key),
-            commits: BTreeMap::new(),
+            commits: SmallMap::new(),
             generation: 0,
         }
     }
@@ -153,17 +155,17 @@ impl Salvage {
         sort_by_key(&mut found, |entry| {
             (entry.lamport, entry.writer, entry.counter)
         });
-        let mut erased: BTreeMap<RecordId, i64> = BTreeMap::new();
+        let mut erased: SmallMap<RecordId, i64> = SmallMap::new();
         for entry in &found {
             erased.extend(redact::erased_by(entry));
         }
         let generation = ((self.generation >> EPOCH_BITS) + 1) << EPOCH_BITS;
-        let mut seen: BTreeSet<(WriterId, u64)> = BTreeSet::new();
-        let mut next: BTreeMap<WriterId, u64> = BTreeMap::new();
+        let mut seen: SmallSet<(WriterId, u64)> = SmallSet::new();
+        let mut next: SmallMap<WriterId, u64> = SmallMap::new();
         let mut log: Vec<Sequenced> = Vec::new();
         let (mut entries, mut holes) = (0, 0);
         // By number within a writer, should its Lamport times be out of order.
-        let mut by_writer: BTreeMap<WriterId, Vec<u64>> = BTreeMap::new();
+        let mut by_writer: SmallMap<WriterId, Vec<u64>> = SmallMap::new();
         for entry in &found {
             by_writer
                 .entry(entry.writer)
