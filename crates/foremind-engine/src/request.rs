@@ -1,3 +1,4 @@
+use foremind_types::vocabulary;
 use foremind_types::{Domain, Grade, ModelId, Name, RecordId, Role, Scope, Status, Tier};
 use serde::{Deserialize, Serialize};
 
@@ -179,40 +180,43 @@ pub enum ForgetTarget {
     Scope,
 }
 
-/// How much of the profile a prompt shows.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Exposure {
-    /// The visible profile, and what else bears on the question.
-    #[default]
-    Full,
-    /// Only what may matter to the question: what bears on it, severe modifiers, and all when it is uncertain what the
-    /// question is about.
-    Minimal,
+vocabulary! {
+    /// How much of the profile a prompt shows.
+    #[derive(Default)]
+    pub enum Exposure {
+        /// The visible profile, and what else bears on the question.
+        #[default]
+        Full = "full",
+        /// Only what may matter to the question: what bears on it, severe modifiers, and all when it is uncertain what the
+        /// question is about.
+        Minimal = "minimal",
+    }
 }
 
-/// How a turn ended.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TurnStatus {
-    /// As intended.
-    #[default]
-    Ok,
-    /// With an error: nothing is taken from it.
-    Failed,
+vocabulary! {
+    /// How a turn ended.
+    #[derive(Default)]
+    pub enum TurnStatus {
+        /// As intended.
+        #[default]
+        Ok = "ok",
+        /// With an error: nothing is taken from it.
+        Failed = "failed",
+    }
 }
 
-/// Whether the memory listens to a turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IngestMode {
-    /// It does.
-    #[default]
-    On,
-    /// The owner switched it off: nothing is stored.
-    Off,
-    /// The conversation is private: nothing is stored.
-    Incognito,
+vocabulary! {
+    /// Whether the memory listens to a turn.
+    #[derive(Default)]
+    pub enum IngestMode {
+        /// It does.
+        #[default]
+        On = "on",
+        /// The owner switched it off: nothing is stored.
+        Off = "off",
+        /// The conversation is private: nothing is stored.
+        Incognito = "incognito",
+    }
 }
 
 fn owner() -> Role {

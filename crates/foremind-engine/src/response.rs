@@ -1,3 +1,4 @@
+use foremind_types::vocabulary;
 use foremind_types::{Domain, Record, RecordId};
 use serde::{Deserialize, Serialize};
 
@@ -86,38 +87,38 @@ pub struct Noted {
     pub outcome: Outcome,
 }
 
-/// How a statement came into its record.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outcome {
-    /// As a new record.
-    Added,
-    /// The same words were known; their proof count rose.
-    Merged,
-    /// The turn had been ingested before.
-    Repeated,
-    /// As a new record that may contradict another; both stay current.
-    Conflict,
-    /// As a new record that holds from a date to come.
-    Planned,
-    /// As a new record that ends an earlier one.
-    Ended,
-    /// As a new record in the place of an earlier one.
-    Superseded,
-    /// As a new record that retracts an earlier one.
-    Corrected,
+vocabulary! {
+    /// How a statement came into its record.
+    pub enum Outcome {
+        /// As a new record.
+        Added = "added",
+        /// The same words were known; their proof count rose.
+        Merged = "merged",
+        /// The turn had been ingested before.
+        Repeated = "repeated",
+        /// As a new record that may contradict another; both stay current.
+        Conflict = "conflict",
+        /// As a new record that holds from a date to come.
+        Planned = "planned",
+        /// As a new record that ends an earlier one.
+        Ended = "ended",
+        /// As a new record in the place of an earlier one.
+        Superseded = "superseded",
+        /// As a new record that retracts an earlier one.
+        Corrected = "corrected",
+    }
 }
 
-/// Why a turn was not looked at.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Ignored {
-    /// The memory is off for this turn, or the conversation is private.
-    Mode,
-    /// The turn failed.
-    Status,
-    /// Not the owner's turn, and not marked as a finding.
-    Role,
+vocabulary! {
+    /// Why a turn was not looked at.
+    pub enum Ignored {
+        /// The memory is off for this turn, or the conversation is private.
+        Mode = "mode",
+        /// The turn failed.
+        Status = "status",
+        /// Not the owner's turn, and not marked as a finding.
+        Role = "role",
+    }
 }
 
 /// A rendered prompt and what it is made of.
@@ -163,16 +164,16 @@ pub struct Shown {
     pub why: Vec<String>,
 }
 
-/// A part of the prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Section {
-    /// What modifies answers.
-    Profile,
-    /// What the question bears on.
-    Joined,
-    /// What was retrieved for the query.
-    Context,
+vocabulary! {
+    /// A part of the prompt.
+    pub enum Section {
+        /// What modifies answers.
+        Profile = "profile",
+        /// What the question bears on.
+        Joined = "joined",
+        /// What was retrieved for the query.
+        Context = "context",
+    }
 }
 
 /// A record that found no room.
@@ -189,16 +190,16 @@ pub struct Dropped {
     pub reason: DroppedReason,
 }
 
-/// What a record lacked to be shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum DroppedReason {
-    /// Tokens.
-    Tokens,
-    /// A place among the section's items.
-    Items,
-    /// A place among the items of its domain.
-    Domain,
+vocabulary! {
+    /// What a record lacked to be shown.
+    pub enum DroppedReason {
+        /// Tokens.
+        Tokens = "tokens",
+        /// A place among the section's items.
+        Items = "items",
+        /// A place among the items of its domain.
+        Domain = "domain",
+    }
 }
 
 /// A page of records.

@@ -1,5 +1,6 @@
 //! The form of an export: JSON Lines, version 1. docs/FORMAT.md describes it.
 
+use foremind_types::vocabulary;
 use foremind_types::{
     Change, Embedding, Entry, HeadId, MemoryId, ModelId, Name, Record, RecordId, Revision, Route,
     Scope, Status, WriterId,
@@ -106,12 +107,13 @@ struct LineFields {
     blake3: Option<String>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum LineKind {
-    ForemindExport,
-    Entry,
-    End,
+vocabulary! {
+    /// What a line or a change is.
+    enum LineKind {
+        ForemindExport = "foremind-export",
+        Entry = "entry",
+        End = "end",
+    }
 }
 
 /// The fields of all changes.
@@ -137,17 +139,18 @@ struct ChangeFields {
     records: Option<Vec<RecordId>>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum ChangeKind {
-    Add,
-    Status,
-    Route,
-    Confirmed,
-    Told,
-    Embed,
-    Turn,
-    Erase,
+vocabulary! {
+    /// What a line or a change is.
+    enum ChangeKind {
+        Add = "add",
+        Status = "status",
+        Route = "route",
+        Confirmed = "confirmed",
+        Told = "told",
+        Embed = "embed",
+        Turn = "turn",
+        Erase = "erase",
+    }
 }
 
 const MISSING: &str = "a field is missing";

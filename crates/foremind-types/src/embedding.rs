@@ -1,5 +1,7 @@
 use serde::{Deserialize, Serialize};
 
+use crate::vocabulary;
+
 /// Dimensions of every stored vector.
 pub const VECTOR_DIMENSIONS: usize = 384;
 
@@ -30,14 +32,14 @@ pub struct Embedding {
     pub features: Vec<f32>,
 }
 
-/// Why a text has no embedding now.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum EncodeFailure {
-    /// No embedder yet: still loading, or none wanted. Encoding is done later.
-    NotReady,
-    /// The embedder failed; the text stays lexical until an encoding succeeds.
-    Failed,
-    /// The caller gave up.
-    Aborted,
+vocabulary! {
+    /// Why a text has no embedding now.
+    pub enum EncodeFailure {
+        /// No embedder yet: still loading, or none wanted. Encoding is done later.
+        NotReady = "not-ready",
+        /// The embedder failed; the text stays lexical until an encoding succeeds.
+        Failed = "failed",
+        /// The caller gave up.
+        Aborted = "aborted",
+    }
 }

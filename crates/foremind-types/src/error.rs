@@ -2,37 +2,31 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Who can mend an error.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Fault {
-    /// The caller passed something that cannot be used.
-    Caller,
-    /// The host's store, key or model is absent, full, denied or altered.
-    Host,
-    /// foremind broke an invariant of its own.
-    Foremind,
+use crate::vocabulary;
+
+vocabulary! {
+    /// Who can mend an error.
+    pub enum Fault {
+        /// The caller passed something that cannot be used.
+        Caller = "caller",
+        /// The host's store, key or model is absent, full, denied or altered.
+        Host = "host",
+        /// foremind broke an invariant of its own.
+        Foremind = "foremind",
+    }
 }
 
 macro_rules! codes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal, $fault:ident;)+) => {
-        /// The stable name of an error across every border: one list for JavaScript, WIT and HTTP.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-        #[non_exhaustive]
-        pub enum ErrorCode {
-            $($(#[doc = $doc])+ #[serde(rename = $text)] $variant,)+
+        vocabulary! {
+            /// The stable name of an error across every border: one list for JavaScript, WIT and HTTP.
+            #[non_exhaustive]
+            pub enum ErrorCode {
+                $($(#[doc = $doc])+ $variant = $text,)+
+            }
         }
 
         impl ErrorCode {
-            /// All codes, in the order of their declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The code as it crosses borders.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
             /// Who can mend it.
             #[must_use]
             pub fn fault(self) -> Fault {

@@ -18,7 +18,13 @@ mod record;
 mod schema;
 mod scope;
 pub mod small;
+
 mod time;
+pub mod vocabulary;
+
+// For `vocabulary!` in other crates.
+#[doc(hidden)]
+pub use serde;
 
 pub use change::{Change, Entry, Revision, Stamp};
 pub use embedding::{Embedding, EncodeFailure, HeadId, ModelId, VECTOR_DIMENSIONS};

@@ -1,38 +1,11 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, RecordId, Scope};
-
-macro_rules! vocabulary {
-    ($(#[doc = $doc:literal])+ $name:ident { $($(#[doc = $vdoc:literal])+ $variant:ident = $text:literal,)+ }) => {
-        $(#[doc = $doc])+
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-        pub enum $name {
-            $($(#[doc = $vdoc])+ #[serde(rename = $text)] $variant,)+
-        }
-
-        impl $name {
-            /// All values, in the order of their declaration.
-            pub const ALL: &'static [Self] = &[$(Self::$variant),+];
-
-            /// The word used in data files, JSON and rendered text.
-            #[must_use]
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// Inverse of `as_str`.
-            #[must_use]
-            pub fn parse(text: &str) -> Option<Self> {
-                match text { $($text => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
+use crate::{Name, RecordId, Scope, vocabulary};
 
 vocabulary! {
     /// What a statement does to answers.
-    Grade {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Grade {
         /// Changes what a correct answer is: allergy, medicine, legal bar.
         Modifier = "modifier",
         /// A lasting fact of the owner's life that can change some answer: marble worktops, a client abroad.
@@ -44,7 +17,8 @@ vocabulary! {
 
 vocabulary! {
     /// Where a record lives.
-    Tier {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Tier {
         /// Modifiers and circumstances: always in the prompt as far as the budget lasts.
         Profile = "profile",
         /// Informers: retrieved on demand.
@@ -54,7 +28,8 @@ vocabulary! {
 
 vocabulary! {
     /// What kind of knowledge a record is.
-    Layer {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Layer {
         /// What happened.
         Episode = "episode",
         /// A statement with subject, attribute and value, and time.
@@ -70,7 +45,8 @@ vocabulary! {
 
 vocabulary! {
     /// Where a record is in its life. `Erased` is a tombstone without content and is final.
-    Status {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Status {
         /// True as far as the memory knows.
         Current = "current",
         /// Was true until something newer replaced it.
@@ -88,7 +64,8 @@ vocabulary! {
 
 vocabulary! {
     /// Whom a statement is about.
-    Subject {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Subject {
         /// The owner.
         Owner = "owner",
         /// A person or animal in the owner's care: counts as the owner's.
@@ -102,7 +79,8 @@ vocabulary! {
 
 vocabulary! {
     /// How bad a wrong answer would be.
-    Severity {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Severity {
         /// An inconvenience.
         Mild = "mild",
         /// Costs money, time or comfort.
@@ -114,7 +92,8 @@ vocabulary! {
 
 vocabulary! {
     /// Which stage of the router decided.
-    Stage {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Stage {
         /// Signals and weights.
         Lexical = "lexical",
         /// The trained head on the embedder.
@@ -128,7 +107,8 @@ vocabulary! {
 
 vocabulary! {
     /// Whether a route still waits for somebody.
-    Judgement {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Judgement {
         /// Decided.
         Settled = "settled",
         /// In doubt: visible in the profile, and offered to a host's judge.
@@ -140,7 +120,8 @@ vocabulary! {
 
 vocabulary! {
     /// Who said it.
-    Role {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Role {
         /// The owner.
         User = "user",
         /// The model.
@@ -152,7 +133,8 @@ vocabulary! {
 
 vocabulary! {
     /// What a statement is about, and what a question asks about: one list for both sides of the join.
-    Domain {
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(rename_all = "kebab-case"))]
+    pub enum Domain {
         /// Allergies and intolerances.
         Allergy = "allergy",
         /// Medicines taken.
@@ -275,13 +257,14 @@ struct TtlFields {
     until_ms: Option<i64>,
 }
 
-#[derive(Deserialize)]
-#[serde(rename_all = "kebab-case")]
-enum TtlKind {
-    Permanent,
-    UntilChanged,
-    Dated,
-    Session,
+vocabulary! {
+    /// What tells the kinds of a [`Ttl`] apart.
+    enum TtlKind {
+        Permanent = "permanent",
+        UntilChanged = "until-changed",
+        Dated = "dated",
+        Session = "session",
+    }
 }
 
 impl TryFrom<TtlFields> for Ttl {
@@ -384,24 +367,24 @@ pub struct Provenance {
     pub statement: u16,
 }
 
-/// How a record replaces another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SupersedeKind {
-    /// The earlier value was true and no longer is.
-    Changed,
-    /// The earlier value was never true.
-    Corrected,
-    /// The same fact told again.
-    Merged,
-    /// The earlier fact is over, and nothing took its place.
-    Ended,
-    /// For a time only: the earlier value stays current, and holds alone again afterwards.
-    Excepted,
-    /// They may contradict each other; both stay current.
-    Conflict,
-    /// A part of the earlier one changes, or something of its kind comes to it: both stay current, and are shown together.
-    Beside,
+vocabulary! {
+    /// How a record replaces another.
+    pub enum SupersedeKind {
+        /// The earlier value was true and no longer is.
+        Changed = "changed",
+        /// The earlier value was never true.
+        Corrected = "corrected",
+        /// The same fact told again.
+        Merged = "merged",
+        /// The earlier fact is over, and nothing took its place.
+        Ended = "ended",
+        /// For a time only: the earlier value stays current, and holds alone again afterwards.
+        Excepted = "excepted",
+        /// They may contradict each other; both stay current.
+        Conflict = "conflict",
+        /// A part of the earlier one changes, or something of its kind comes to it: both stay current, and are shown together.
+        Beside = "beside",
+    }
 }
 
 /// A record that this one replaces, and why.

@@ -4,6 +4,7 @@ use foremind_memory::{
     DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Passphrase, Reply,
     Response, Step, Survey,
 };
+use foremind_types::vocabulary;
 use foremind_types::{Embedding, EncodeFailure, Error, ErrorCode, Fault, HeadId};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -38,12 +39,13 @@ pub(crate) struct SurveyOptions {
     repair: bool,
 }
 
-#[derive(Clone, Copy, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Wrap {
-    Host,
-    External,
-    Passphrase,
+vocabulary! {
+    /// What wraps the data key.
+    pub(crate) enum Wrap {
+        Host = "host",
+        External = "external",
+        Passphrase = "passphrase",
+    }
 }
 
 /// The source of a key; what crossed is zeroed.
