@@ -244,7 +244,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
     if !visible.shown.is_empty() {
         left = room - visible.tokens;
     }
-    let mut shown: BTreeSet<RecordId> = visible.shown.iter().map(|shown| shown.record.id).collect();
+    let mut shown = set_of(visible.shown.iter().map(|shown| shown.record.id));
 
     let mut joined = Vec::new();
     let mut unjoined = Vec::new();
@@ -276,7 +276,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
     let (context, unshown) = fit(sight, found.records, domains, room);
     let retrieved = set_of(context.iter().chain(&joined).map(|shown| shown.record.id));
     let mut dropped = visible.dropped;
-    let reported: BTreeSet<RecordId> = dropped.iter().map(|dropped| dropped.id).collect();
+    let reported = set_of(dropped.iter().map(|dropped| dropped.id));
     dropped.extend(unjoined.into_iter().filter(|d| !reported.contains(&d.id)));
     dropped.retain(|dropped| !retrieved.contains(&dropped.id));
     let reported = set_of(dropped.iter().map(|dropped| dropped.id));

@@ -10,7 +10,7 @@ use foremind_types::small::SmallMap;
 
 use foremind_index::dequantise;
 use foremind_router::{Facts, Relation};
-use foremind_types::order::{set_of, sort_by_key};
+use foremind_types::order::{map_of, set_of, sort_by_key};
 use foremind_types::{
     Ambient, Change, Embedding, Record, RecordId, Revision, Severity, Status, SupersedeKind,
     Supersedes, Ttl,
@@ -232,7 +232,7 @@ impl Engine {
             let meaning = search(MEANING_FLOOR, &accepts, BY_MEANING);
             ids.extend(meaning.iter().map(|hit| hit.id));
             let all = search(-1.0, &|id| ids.contains(&id), ids.len());
-            near.extend(
+            near = map_of(
                 all.into_iter()
                     .map(|hit| (hit.id, thousandths(f64::from(hit.score)))),
             );

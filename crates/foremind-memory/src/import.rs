@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use foremind_types::order::map_of;
 use foremind_types::small::SmallMap;
 
 use foremind_engine::Engine;
@@ -299,10 +300,7 @@ impl Import {
                 .collect();
             memory.engine().has_room(erased.len())?;
             let mut fresh = |record: &Record| RecordId::new(record.times.told_ms, draws.bytes());
-            let renamed: SmallMap<RecordId, RecordId> = erased
-                .iter()
-                .map(|record| (record.id, fresh(record)))
-                .collect();
+            let renamed = map_of(erased.iter().map(|record| (record.id, fresh(record))));
             for record in erased {
                 let mut record = record.clone();
                 for id in core::iter::once(&mut record.id)

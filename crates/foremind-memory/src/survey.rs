@@ -1,7 +1,8 @@
 //! Reading everything stored, whatever state it is in, and making whole what can be.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
+use foremind_types::order::sort_by;
 use foremind_types::small::{SmallMap, SmallSet};
 
 use foremind_types::order::set_of;
@@ -282,7 +283,11 @@ impl Survey {
         walk.can_list = names.is_some();
         if let Some(names) = names {
             let mut foreign = Vec::new();
-            for name in BTreeSet::from_iter(names) {
+            // In order, each once.
+            let mut names = names;
+            sort_by(&mut names, Ord::cmp);
+            names.dedup();
+            for name in names {
                 match Key::parse(&name) {
                     None => foreign.push(name),
                     Some(key) if !Key::is_of_log(&name) || walk.replaced.contains(&key) => {}

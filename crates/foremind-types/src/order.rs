@@ -1,8 +1,10 @@
-//! Sorting and sets by few compiled lines. The standard library's sort is compiled anew for each type, 3 to 9 KB of wasm each,
+//! Sorting, sets and maps by few compiled lines. The standard library's sort is compiled anew for each type, 3 to 9 KB of wasm each,
 //! and building a tree from an iterator sorts as well; here one sort of positions serves all.
 
 use core::cmp::Ordering;
 use std::collections::BTreeSet;
+
+use crate::small::SmallMap;
 
 /// Sorts stably, as [`slice::sort_by`] does. For lists of a few thousand at most: each comparison is an indirect call.
 pub fn sort_by<T>(items: &mut [T], mut compare: impl FnMut(&T, &T) -> Ordering) {
@@ -36,6 +38,15 @@ pub fn set_of<T: Ord>(items: impl IntoIterator<Item = T>) -> BTreeSet<T> {
     set
 }
 
+/// The map of some pairs, added one by one: of a key twice, the later one counts.
+pub fn map_of<K: Ord, V>(pairs: impl IntoIterator<Item = (K, V)>) -> SmallMap<K, V> {
+    let mut map = SmallMap::new();
+    for (key, value) in pairs {
+        map.insert(key, value);
+    }
+    map
+}
+
 fn sort_positions(order: &mut [usize], compare: &mut dyn FnMut(usize, usize) -> Ordering) {
     order.sort_by(|a, b| compare(*a, *b));
 }
@@ -62,5 +73,9 @@ mod tests {
     #[test]
     fn a_set_holds_each_item_once() {
         assert_eq!(set_of([3, 1, 3, 2]), BTreeSet::from([1, 2, 3]));
+        assert_eq!(
+            map_of([(2, 'a'), (1, 'b'), (2, 'c')]),
+            SmallMap::from_iter([(1, 'b'), (2, 'c')])
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use foremind_types::order::map_of;
 use foremind_types::small::SmallMap;
 
 use foremind_types::{Change, Entry, Record, RecordId, Revision};
@@ -36,7 +37,7 @@ pub(crate) fn erased_by(entry: &Entry) -> Erased {
         Change::Erase { id, at_ms } => Some((*id, *at_ms)),
         _ => None,
     });
-    erasures.collect()
+    map_of(erasures)
 }
 
 /// Takes out of a record what it says of erased ones.
