@@ -36,9 +36,11 @@ export class Client {
     return this.#ask('/v1/recall', { method: 'POST', body, headers: { 'content-type': 'application/json' } });
   }
 
-  /** The profile alone. */
-  profile({ budgetTokens }: { budgetTokens?: number } = {}): Promise<HostedPrompt> {
-    return this.#ask(budgetTokens === undefined ? '/v1/profile' : `/v1/profile?budgetTokens=${budgetTokens}`, {});
+  /** The profile alone; `maxAgeMs`: it may come from a replica that is no older, and then has `generation` and `ageMs`. */
+  profile(options: { budgetTokens?: number; maxAgeMs?: number } = {}): Promise<HostedPrompt> {
+    const given = Object.entries(options).filter(([, value]) => value !== undefined);
+    const query = given.map(([name, value]) => `${name}=${value}`).join('&');
+    return this.#ask(query ? `/v1/profile?${query}` : '/v1/profile', {});
   }
 
   async #ask(target: string, init: RequestInit): Promise<HostedPrompt> {

@@ -1,7 +1,10 @@
 // The part of the platform's own module used here.
 declare module 'cloudflare:workers' {
   export class DurableObject<Env = unknown> {
-    protected ctx: { readonly storage: import('./stores/durable-object.js').DurableObjectStorageLike & { deleteAll(): Promise<void> } };
+    protected ctx: {
+      readonly storage: import('./stores/durable-object.js').DurableObjectStorageLike & { deleteAll(): Promise<void> };
+      waitUntil(work: Promise<unknown>): void;
+    };
     protected env: Env;
     constructor(ctx: unknown, env: Env);
   }

@@ -56,6 +56,15 @@ export async function driveProfile(
   }
 }
 
+/** Reads what showing the stored profile takes and nothing else; whether one is stored. */
+export async function reachProfile(core: Core, store: Store, keys: Keys, signal: AbortSignal): Promise<boolean> {
+  const options: CoreOptions = { ...keys.wrap, create: false, profileFirst: true };
+  const end = await runOpening(core, store, keys, options, signal, () => ({ reached: true }));
+  if ('reached' in end) return true;
+  if (!end.life.over) core.guard(end.life, () => end.memory.free());
+  return false;
+}
+
 async function runOpening<Early>(
   core: Core,
   store: Store,

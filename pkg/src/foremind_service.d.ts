@@ -2,6 +2,7 @@
 export function initSync(input: { module: BufferSource | WebAssembly.Module }): unknown;
 export function __wbg_reset_state(): void;
 export class CoreService {
+  static tooSlow(): unknown;
   constructor(config: string);
   begin(request: { method: string; target: string; headers: [string, string][]; body: Uint8Array }): number;
   step(call: number, reply: unknown, nowMs: number, entropy: Uint8Array): unknown;

@@ -3,7 +3,7 @@
 import { DurableObject } from 'cloudflare:workers';
 
 import { Core, type CoreRequest, type CoreResponse, type Embedding, type Value } from './core.js';
-import { drive, driveOpen, driveTask, type Encoder, type Opened } from './driver.js';
+import { drive, driveOpen, driveProfile, driveTask, type Encoder, type Opened } from './driver.js';
 import { LoadedEmbedder, modelMissing } from './embedder.js';
 import { ForemindError, toPlain, type PlainError } from './errors.js';
 import * as coreBindings from './foremind_core.js';
@@ -15,6 +15,7 @@ import * as serviceBindings from './foremind_service.js';
 import serviceModule from './foremind_service_bg.wasm';
 import { coreGlue, embedGlue } from './glue.js';
 import { HostKey } from './keys.js';
+import { Publisher, pack, unpack, type ReplicaProfile, type ReplicaStore } from './replica.js';
 import { DurableObjectStore } from './stores/durable-object.js';
 
 /** A text to a vector, in the Worker; undefined while the model is not there. */
@@ -23,12 +24,13 @@ type Encode = (texts: string[], heads: string[]) => Promise<Embedding[][] | unde
 /** A request as the service writes it: the verb is the name of its only field. */
 type Asked = { [verb: string]: { [field: string]: unknown } };
 
-type Work = { kind: 'ask'; request: Asked; deadlineMs?: number } | { kind: 'export' } | { kind: 'remove' };
+type Work = { kind: 'ask'; request: Asked; deadlineMs?: number; maxAgeMs?: number } | { kind: 'export' } | { kind: 'remove' };
 
 type Ran =
   | { kind: 'absent' }
   | { kind: 'response'; response: CoreResponse }
   | { kind: 'late'; prompt: unknown }
+  | { kind: 'replica'; prompt: unknown; generation: number; ageMs: number; error?: PlainError }
   | { kind: 'file'; file: Uint8Array }
   | { kind: 'removed' }
   | { kind: 'run-failed'; error: PlainError };
@@ -49,11 +51,13 @@ export interface Env {
   /** A secret: the configuration of the service, JSON (docs/SERVICE.md). */
   FOREMIND_CONFIG: string;
   /** Of the class `MemoryObject`, backed by SQLite. */
-  MEMORIES: Namespace<Pick<MemoryObject, 'run'>>;
+  MEMORIES: Namespace<Pick<MemoryObject, 'run' | 'publish'>>;
   /** Of the class `DirectoryObject`, backed by SQLite. */
   DIRECTORY: Namespace<Pick<DirectoryObject, 'value' | 'swap'>>;
   /** Static assets, `minilm-l6-v2.fmpack` among them; or `MODEL`. Without either, records are found by their words. */
   ASSETS?: { fetch(url: string): Promise<Response> };
+  /** A KV namespace: a replica of each memory's profile, near to where it is asked for. */
+  REPLICA?: ReplicaStore;
   /** An R2 bucket that holds `minilm-l6-v2.fmpack`. */
   MODEL?: { get(name: string): Promise<{ body: ReadableStream<Uint8Array> } | null> };
 }
@@ -62,6 +66,10 @@ export interface Env {
 const MODEL = 'minilm-l6-v2.fmpack';
 /** As in the service: what is beyond is not read. */
 const BODY_BYTES = 1024 * 1024;
+/** How long a body may take, in milliseconds. */
+const BODY_MS = 10_000;
+/** How long after its deadline a recall is waited for before the replica is asked, in milliseconds: the object falls back by itself. */
+const GRACE_MS = 100;
 const WRITERS = new Set(['remember', 'ingest', 'forget']);
 
 let core: Core | undefined;
@@ -76,32 +84,57 @@ function coreOf(): Core {
 }
 
 /** One memory. Only the Worker reaches it: an object has no address of its own. */
-export class MemoryObject extends DurableObject {
+export class MemoryObject extends DurableObject<Env> {
   #opened: Promise<Opened> | undefined;
   #lastWrite: Promise<unknown> = Promise.resolve();
+  #publisher: Publisher | undefined;
 
   /** Does what a step of the service wants done. */
-  async run(key: Uint8Array, create: boolean, work: Work, encode?: Encode): Promise<Ran> {
+  async run(space: string, key: Uint8Array, create: boolean, work: Work, encode?: Encode): Promise<Ran> {
     try {
       const store = new DurableObjectStore(this.ctx.storage);
-      if (work.kind === 'remove') return await this.#inTurn(() => this.#remove(store));
+      if (work.kind === 'remove') return await this.#inTurn(() => this.#remove(store, space));
       if (!this.#opened && !create && (await isAbsent(store))) return { kind: 'absent' };
-      const opened = await this.#open(store, key, create);
       if (work.kind === 'export') {
+        const opened = await this.#open(store, key, create);
         const { file } = await driveTask(coreOf(), opened, { store }, { task: 'export' }, new AbortController().signal);
         return { kind: 'file', file: file ?? new Uint8Array() };
       }
       const request = requestOf(work.request);
-      const ask = () => this.#ask(opened, store, request, work.deadlineMs, encode);
-      return await (WRITERS.has(request.verb) ? this.#inTurn(ask) : ask());
+      // The log is not read for it.
+      if (request.verb === 'profile' && !this.#opened) return { kind: 'response', response: await this.#profile(store, key, request) };
+      const ask = () => this.#ask(store, key, create, request, work.deadlineMs, encode);
+      if (!WRITERS.has(request.verb)) return await ask();
+      const ran = await this.#inTurn(ask);
+      this.#publish(store, space, key);
+      return ran;
     } catch (error) {
       return { kind: 'run-failed', error: toPlain(error) };
     }
   }
 
+  /** Publishes the profile to the replica, within a second: its age begins anew. */
+  async publish(space: string, key: Uint8Array): Promise<void> {
+    const store = new DurableObjectStore(this.ctx.storage);
+    if (!(await isAbsent(store))) this.#publish(store, space, key);
+  }
+
+  /** Nobody waits for it, and what fails is tried again while the object lives: a replica says how old it is. */
+  #publish(store: DurableObjectStore, space: string, key: Uint8Array): void {
+    const publisher = this.#publisherOf(space);
+    if (publisher) this.ctx.waitUntil(publisher.publish(() => this.#inTurn(() => pack(coreOf(), store, key, Date.now()))));
+  }
+
+  #publisherOf(space: string): Publisher | undefined {
+    if (!this.env.REPLICA) return undefined;
+    this.#publisher ??= new Publisher(this.env.REPLICA, space);
+    return this.#publisher;
+  }
+
   async #ask(
-    opened: Opened,
     store: DurableObjectStore,
+    key: Uint8Array,
+    create: boolean,
     request: CoreRequest,
     deadlineMs: number | undefined,
     encode: Encode | undefined,
@@ -109,15 +142,24 @@ export class MemoryObject extends DurableObject {
     const encoder: Encoder = encode ? { encode: (texts, heads) => vectors(encode, texts, heads) } : {};
     const signal = deadlineMs === undefined ? new AbortController().signal : AbortSignal.timeout(deadlineMs);
     try {
+      const opened = await before(signal, this.#open(store, key, create));
       const { response } = await drive(coreOf(), opened, store, encoder, request, signal, WRITERS.has(request.verb));
       return { kind: 'response', response };
     } catch (error) {
       if (!signal.aborted) throw error;
-      const { scope, budgetTokens } = request;
-      const profile = { verb: 'profile', scope, budgetTokens };
-      const { response } = await drive(coreOf(), opened, store, {}, profile, new AbortController().signal);
-      const { kind: _, ...prompt } = response;
+      const { kind: _, ...prompt } = await this.#profile(store, key, { ...request, verb: 'profile' });
       return { kind: 'late', prompt };
+    }
+  }
+
+  /** The profile as it is stored: the log is not read for it. */
+  async #profile(store: DurableObjectStore, key: Uint8Array, { verb, scope, budgetTokens }: CoreRequest): Promise<CoreResponse> {
+    const request = { verb, scope, budgetTokens: budgetTokens as number };
+    const keys = new HostKey(key);
+    try {
+      return await driveProfile(coreOf(), store, keys, request, new AbortController().signal);
+    } finally {
+      keys.clear();
     }
   }
 
@@ -136,13 +178,20 @@ export class MemoryObject extends DurableObject {
   }
 
   /** The key first: should the rest fail, nothing can be read all the same. */
-  async #remove(store: DurableObjectStore): Promise<Ran> {
-    if (await isAbsent(store)) return { kind: 'absent' };
+  async #remove(store: DurableObjectStore, space: string): Promise<Ran> {
+    if (await isAbsent(store)) {
+      // Of a removal that was cut.
+      await this.#publisherOf(space)?.remove();
+      this.#publisher = undefined;
+      return { kind: 'absent' };
+    }
     const opened = await this.#opened?.catch(() => undefined);
     this.#opened = undefined;
     if (opened && !opened.life.over) coreOf().guard(opened.life, () => opened.memory.free());
     await store.replace([], ['key', 'spare']);
     await this.ctx.storage.deleteAll();
+    await this.#publisherOf(space)?.remove();
+    this.#publisher = undefined;
     return { kind: 'removed' };
   }
 
@@ -157,6 +206,15 @@ export class MemoryObject extends DurableObject {
 function requestOf(asked: Asked): CoreRequest {
   const [[verb, fields] = ['', {}]] = Object.entries(asked);
   return { ...fields, verb };
+}
+
+/** Rejects when the signal fires, and leaves the work to go on: who asks next finds it done. */
+function before<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    const late = () => reject(signal.reason);
+    signal.addEventListener('abort', late, { once: true });
+    work.then(resolve, reject).finally(() => signal.removeEventListener('abort', late));
+  });
 }
 
 async function isAbsent(store: DurableObjectStore): Promise<boolean> {
@@ -245,21 +303,20 @@ async function modelOf(env: Env): Promise<ReadableStream<Uint8Array>> {
 
 /** What the Worker does with a request; `export default worker`. */
 export const worker = {
-  async fetch(request: Request, env: Env, ctx: { waitUntil(work: Promise<unknown>): void }): Promise<Response> {
+  async fetch(request: Request, env: Env, ctx: Context): Promise<Response> {
     const { pathname, search } = new URL(request.url);
-    const body = await bodyOf(request);
     const bindings = serviceOf(env.FOREMIND_CONFIG);
+    const body = await bodyOf(request);
+    if (!body) return responseOf(serviceBindings.CoreService.tooSlow() as ServiceStep & { kind: 'done' });
     const call = bindings.begin({ method: request.method, target: pathname + search, headers: [...request.headers], body });
     try {
       let reply: unknown = { kind: 'begin' };
       for (;;) {
         const step = bindings.step(call, reply, Date.now(), crypto.getRandomValues(new Uint8Array(32))) as ServiceStep;
         switch (step.kind) {
-          case 'run': {
-            const memory = env.MEMORIES.get(env.MEMORIES.idFromName(step.space));
-            reply = await memory.run(step.key, step.create, step.work, encoderFor(env, ctx, step.work));
+          case 'run':
+            reply = await ran(env, ctx, step);
             break;
-          }
           case 'get':
             reply = await attempt('value-failed', async () => {
               const value = await env.DIRECTORY.get(env.DIRECTORY.idFromName(step.name)).value();
@@ -273,7 +330,7 @@ export const worker = {
             });
             break;
           case 'done':
-            return new Response(step.body.length > 0 ? new Uint8Array(step.body) : null, { status: step.status, headers: step.headers });
+            return responseOf(step);
         }
       }
     } finally {
@@ -282,8 +339,63 @@ export const worker = {
   },
 };
 
+function responseOf({ status, headers, body }: ServiceStep & { kind: 'done' }): Response {
+  return new Response(body.length > 0 ? new Uint8Array(body) : null, { status, headers });
+}
+
+interface Context {
+  waitUntil(work: Promise<unknown>): void;
+}
+
+/** Work in a memory: in its object; or, for prompts, from the replica where that is fresh enough, or where the object fails. */
+async function ran(env: Env, ctx: Context, step: ServiceStep & { kind: 'run' }): Promise<Ran> {
+  const { space, key, create, work } = step;
+  const memory = env.MEMORIES.get(env.MEMORIES.idFromName(space));
+  const asking = async () => memory.run(space, key, create, work, encoderFor(env, ctx, work));
+  if (work.kind !== 'ask' || !env.REPLICA) return asking();
+  const request = requestOf(work.request);
+  const replica = () => fromReplica(env, space, key, request);
+  if (request.verb === 'profile' && work.maxAgeMs) {
+    const near = await replica();
+    if (near && near.ageMs <= work.maxAgeMs) return shown(near);
+    ctx.waitUntil(memory.publish(space, key).catch(() => {}));
+  }
+  if (request.verb !== 'recall' && request.verb !== 'profile') return asking();
+  const asked = asking().catch((): Ran => ({ kind: 'run-failed', error: UNREACHABLE }));
+  const late: Ran = { kind: 'run-failed', error: LATE };
+  const end = work.deadlineMs === undefined ? await asked : await Promise.race([asked, sleep(work.deadlineMs + GRACE_MS).then(() => late)]);
+  if (end.kind !== 'run-failed' || !STORE_CODES.has(end.error.code)) return end;
+  const near = await replica();
+  return near ? shown(near, end.error) : end === late ? asked : end;
+}
+
+const UNREACHABLE: PlainError = { code: 'storage-failed', message: 'the object of this memory could not be reached' };
+const LATE: PlainError = { code: 'aborted', message: 'the object of this memory did not answer in time' };
+/** What a replica may stand in for. A memory that is damaged says so. */
+const STORE_CODES = new Set(['aborted', 'storage-failed', 'storage-lost', 'storage-denied', 'internal']);
+
+function shown({ response, generation, ageMs }: ReplicaProfile, error?: PlainError): Ran {
+  const { kind: _, ...prompt } = response;
+  return { kind: 'replica', prompt, generation, ageMs, ...(error && { error }) };
+}
+
+/** What cannot be read there is as good as absent. */
+async function fromReplica(env: Env, space: string, key: Uint8Array, request: CoreRequest): Promise<ReplicaProfile | undefined> {
+  try {
+    const value = await env.REPLICA?.get(space, 'arrayBuffer');
+    const asked = { scope: request['scope'], budgetTokens: request['budgetTokens'] as number };
+    return value ? await unpack(coreOf(), new Uint8Array(value), key, asked, Date.now()) : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function sleep(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms));
+}
+
 /** A write waits for the model; a prompt does not, and goes by words meanwhile. */
-function encoderFor(env: Env, ctx: { waitUntil(work: Promise<unknown>): void }, work: Work): Encode | undefined {
+function encoderFor(env: Env, ctx: Context, work: Work): Encode | undefined {
   if (work.kind !== 'ask' || (!env.ASSETS && !env.MODEL)) return undefined;
   const waits = WRITERS.has(requestOf(work.request).verb);
   return async (texts, heads) => {
@@ -301,13 +413,19 @@ async function attempt(failed: string, work: () => Promise<unknown>): Promise<un
   }
 }
 
-/** The body up to one byte more than it may have: the service says what is wrong then. */
-async function bodyOf(request: Request): Promise<Uint8Array> {
+/** The body up to one byte more than it may have: the service says what is wrong then. Undefined: it did not come in time. */
+async function bodyOf(request: Request): Promise<Uint8Array | undefined> {
   const parts: Uint8Array[] = [];
   let length = 0;
   const reader = request.body?.getReader();
+  const late = reader && sleep(BODY_MS).then(() => 'late' as const);
   while (reader && length <= BODY_BYTES) {
-    const { value, done } = await reader.read();
+    const read = await Promise.race([reader.read(), late]);
+    if (read === 'late' || !read) {
+      reader.cancel().catch(() => {});
+      return undefined;
+    }
+    const { value, done } = read;
     if (done) break;
     parts.push(value.subarray(0, BODY_BYTES + 1 - length));
     length += parts.at(-1)?.length ?? 0;

@@ -1,6 +1,6 @@
 // The client of the hosted service: whatever happens, a turn gets its answer.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { mock, test } from 'node:test';
 
 import { Client } from '../dist/client.js';
 
@@ -16,11 +16,15 @@ test('a prompt is asked for with the grant and handed on', async () => {
   };
   assert.deepEqual(await client(fetch).recall('q', { budgetTokens: 9 }), { prompt: 'p', tokens: 1 });
   assert.deepEqual(await client(fetch).profile({ budgetTokens: 9 }), { prompt: 'p', tokens: 1 });
-  const [[recall, init], [profile]] = asked;
+  await client(fetch).profile();
+  await client(fetch).profile({ maxAgeMs: 60_000, budgetTokens: 9 });
+  const [[recall, init], [profile], [plain], [near]] = asked;
   assert.equal(String(recall), `${url}/v1/recall`);
   assert.equal(init.headers.authorization, 'Bearer g');
   assert.deepEqual(JSON.parse(init.body), { query: 'q', budgetTokens: 9 });
   assert.equal(String(profile), `${url}/v1/profile?budgetTokens=9`);
+  assert.equal(String(plain), `${url}/v1/profile`);
+  assert.equal(String(near), `${url}/v1/profile?maxAgeMs=60000&budgetTokens=9`);
 });
 
 test('what fails is an empty prompt with a reason', async () => {
@@ -47,4 +51,17 @@ test('what comes too late is given up, also half-way', async () => {
   assert.equal(given.aborted, true);
   const slowBody = async () => new Response(new ReadableStream({ start: (stream) => stream.enqueue(new Uint8Array([123])) }));
   assert.deepEqual(await client(slowBody, 5).profile(), { prompt: '', reason: 'timeout' });
+});
+
+test('800 milliseconds are waited for when nothing is said', async (context) => {
+  mock.timers.enable({ apis: ['setTimeout'] });
+  context.after(() => mock.timers.reset());
+  let end;
+  new Client({ url, grant: 'g', fetch: () => new Promise(() => {}) }).recall('q').then((prompt) => (end = prompt));
+  mock.timers.tick(799);
+  await new Promise(setImmediate);
+  assert.equal(end, undefined);
+  mock.timers.tick(1);
+  await new Promise(setImmediate);
+  assert.deepEqual(end, { prompt: '', reason: 'timeout' });
 });

@@ -7,42 +7,7 @@ import { gzipSync } from 'node:zlib';
 
 import { Miniflare } from 'miniflare';
 
-const DIST = new URL('../../pkg/dist/', import.meta.url);
-const secret = (byte) => Buffer.alloc(32, byte).toString('base64url');
-const config = {
-  master: secret(1),
-  serviceKeys: [{ kid: 's1', secret: secret(11) }],
-  grantKeys: [{ alg: 'HS256', kid: 'h1', secret: secret(21) }, { alg: 'EdDSA', kid: 'e1', seed: secret(31) }],
-  signingKid: 'e1',
-};
-const KEY = `Bearer key.s1.${secret(11)}`;
-const NUTS = 'I am allergic to tree nuts.';
-
-/** The modules that the entry reaches, as a bundler would find them. */
-async function modules() {
-  const template = await readFile(new URL('../../templates/workers/src/index.js', import.meta.url), 'utf8');
-  const found = [{ type: 'ESModule', path: 'index.js', contents: template.replace('foremind/workers', './workers.js') }];
-  const seen = new Set();
-  const queue = ['workers.js'];
-  for (let path; (path = queue.pop()); ) {
-    if (seen.has(path)) continue;
-    seen.add(path);
-    if (path.endsWith('.wasm')) {
-      found.push({ type: 'CompiledWasm', path, contents: await readFile(new URL(path, DIST)) });
-      continue;
-    }
-    const contents = await readFile(new URL(path, DIST), 'utf8');
-    if (path.endsWith('.txt')) {
-      found.push({ type: 'Text', path, contents });
-      continue;
-    }
-    found.push({ type: 'ESModule', path, contents });
-    for (const [, name] of contents.matchAll(/(?:from|import)\s*\(?['"](\.[^'"]+)['"]/g)) {
-      queue.push(new URL(name, new URL(path, 'file:///')).pathname.slice(1));
-    }
-  }
-  return found;
-}
+import { Desk, KEY, NUTS, deployment, modules } from './deployment.mjs';
 
 let host;
 let model;
@@ -52,11 +17,7 @@ before(async () => {
   const folder = process.env.FOREMIND_MODEL_FOLDER;
   model = folder && (await readdir(folder)).includes('minilm-l6-v2.fmpack') ? await readFile(`${folder}/minilm-l6-v2.fmpack`) : undefined;
   host = new Miniflare({
-    modules: await modules(),
-    modulesRoot: '/',
-    compatibilityDate: '2026-04-01',
-    bindings: { FOREMIND_CONFIG: JSON.stringify(config) },
-    durableObjects: { MEMORIES: { className: 'MemoryObject', useSQLite: true }, DIRECTORY: { className: 'DirectoryObject', useSQLite: true } },
+    ...(await deployment()),
     serviceBindings: {
       ASSETS: async () => {
         assetReads += 1;
@@ -69,29 +30,9 @@ before(async () => {
 
 after(() => host?.dispose());
 
-async function ask(line, authorization, body) {
-  const [method, target] = line.split(' ');
-  const response = await host.dispatchFetch(`http://service${target}`, {
-    method,
-    headers: { ...(authorization && { authorization }), ...(body !== undefined && { 'content-type': 'application/json' }) },
-    ...(body !== undefined && { body: typeof body === 'string' ? body : JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  const isJson = response.headers.get('content-type')?.includes('json') && !response.headers.get('content-type').includes('ndjson');
-  return { status: response.status, headers: response.headers, text, answer: isJson ? JSON.parse(text) : undefined };
-}
-
-async function grant(body) {
-  const { status, answer } = await ask('POST /v1/grants', KEY, body);
-  assert.equal(status, 201, JSON.stringify(answer));
-  return `Bearer ${answer.grant}`;
-}
-
-async function tell(tenant, user, turn, text) {
-  const { status, answer } = await ask('POST /v1/turns', KEY, { tenant, user, thread: 't', turn, text });
-  assert.equal(status, 200, JSON.stringify(answer));
-  return answer;
-}
+const ask = (...parts) => new Desk(host).ask(...parts);
+const grant = (body) => new Desk(host).grant(body);
+const tell = (...parts) => new Desk(host).tell(...parts);
 
 const ALL = ['recall', 'profile', 'read', 'remember', 'forget'];
 
@@ -186,6 +127,14 @@ describe('the service in workerd', () => {
   test('a body is read no further than it may be long', async () => {
     const { status, answer } = await ask('POST /v1/turns', KEY, 'x'.repeat(20_000_000));
     assert.deepEqual([status, answer.code], [413, 'body-too-large']);
+  });
+
+  test('a body that does not come to its end is given up', async () => {
+    const body = new ReadableStream({ start: (stream) => stream.enqueue(new TextEncoder().encode('{')) });
+    const url = new URL('/v1/turns', await host.ready);
+    const headers = { authorization: KEY, 'content-type': 'application/json' };
+    const response = await fetch(url, { method: 'POST', headers, body, duplex: 'half' });
+    assert.deepEqual([response.status, (await response.json()).code], [408, 'body-too-slow']);
   });
 
   test('the model is read once, and finds what words do not', async (context) => {

@@ -54,6 +54,10 @@ pub enum Work {
         /// Only for `recall`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         deadline_ms: Option<u32>,
+        /// Only for `profile`: how old an answer of a replica may be, in milliseconds. Absent or 0: the memory itself
+        /// is asked.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        max_age_ms: Option<u32>,
     },
     /// Everything stored, as plain JSON Lines: [`Answer::File`].
     Export,
@@ -75,10 +79,25 @@ pub enum Answer {
     Response(Response),
     /// The profile alone.
     Late(Prompt),
+    /// The profile alone, as a replica has it.
+    Replica(Replica),
     /// A file.
     File(Vec<u8>),
     /// Done.
     Removed,
+}
+
+/// The profile out of a replica.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replica {
+    /// As the memory itself would have given it then.
+    pub prompt: Prompt,
+    /// How many commits led to that state.
+    pub generation: u64,
+    /// At most so many milliseconds ago it was the newest one.
+    pub age_ms: u64,
+    /// What kept the memory itself from answering; `aborted`: its time. Absent: it was not asked.
+    pub instead_of: Option<ErrorCode>,
 }
 
 /// What a request needs next.
@@ -508,7 +527,7 @@ impl Service {
                     asked.thread.as_ref(),
                     asked.agent.as_ref(),
                 )?;
-                self.profile(plan, grant, asked.budget_tokens)?;
+                self.profile(plan, grant, asked.budget_tokens, asked.max_age_ms)?;
             }
             Endpoint::Grants => {
                 let asked: GrantBody = service_body(&caller, request)?;
@@ -642,6 +661,7 @@ impl Service {
         let work = Work::Ask {
             request,
             deadline_ms: None,
+            max_age_ms: None,
         };
         self.run(plan, tenant, &user, work);
     }
@@ -698,19 +718,31 @@ impl Service {
         let work = Work::Ask {
             request,
             deadline_ms: Some(deadline_ms),
+            max_age_ms: None,
         };
         self.run(plan, &grant.tenant, &grant.user, work);
         Ok(())
     }
 
-    fn profile(&self, plan: &mut Plan, grant: &Grant, budget_tokens: u32) -> Result<(), Problem> {
+    fn profile(
+        &self,
+        plan: &mut Plan,
+        grant: &Grant,
+        budget_tokens: u32,
+        max_age_ms: Option<u32>,
+    ) -> Result<(), Problem> {
         let request = Request::Profile {
             scope: grant.scope(),
             budget_tokens: budget(budget_tokens)?,
             as_of_ms: None,
         };
         plan.end = End::Prompt(None);
-        self.ask(plan, &grant.tenant, request);
+        let work = Work::Ask {
+            request,
+            deadline_ms: None,
+            max_age_ms,
+        };
+        self.run(plan, &grant.tenant, &grant.user, work);
         Ok(())
     }
 
@@ -788,7 +820,7 @@ impl Service {
                 Ok(())
             }
             Tool::Recall(asked) => self.recall(plan, grant, asked.query, asked.budget_tokens, None),
-            Tool::Profile(asked) => self.profile(plan, grant, asked.budget_tokens),
+            Tool::Profile(asked) => self.profile(plan, grant, asked.budget_tokens, None),
             Tool::Forget(asked) => self.forget(plan, &grant.tenant, grant.scope(), Some(&asked.id)),
         }
     }
@@ -884,6 +916,17 @@ impl Service {
                 Some(Ok(Answer::Response(Response::Recall(prompt) | Response::Profile(prompt)))),
             ) => PromptAnswer::new(prompt, None),
             (_, Some(Ok(Answer::Late(prompt)))) => PromptAnswer::new(prompt, Some("deadline")),
+            (_, Some(Ok(Answer::Replica(replica)))) => {
+                let why = replica.instead_of.map(|code| match code {
+                    ErrorCode::Aborted => "deadline",
+                    code => code.as_str(),
+                });
+                PromptAnswer {
+                    generation: Some(replica.generation),
+                    age_ms: Some(replica.age_ms),
+                    ..PromptAnswer::new(replica.prompt, why)
+                }
+            }
             // Nobody has told anything yet.
             (_, Some(Ok(Answer::Absent))) => PromptAnswer::default(),
             (_, Some(Err(error))) => PromptAnswer::failed(&error),

@@ -192,6 +192,15 @@ impl Config {
         Ok(config)
     }
 
+    /// With the rates in the store, whatever the configuration says: see `sharedRates`.
+    #[must_use]
+    pub fn with_shared_rates(self) -> Self {
+        Self {
+            shared_rates: true,
+            ..self
+        }
+    }
+
     fn check(&self) -> Result<(), ConfigError> {
         if self.master.bytes().len() != 32 {
             return Err(ConfigError::BadKey("master"));

@@ -124,9 +124,11 @@ fn run(
     began_ms: i64,
 ) -> Result<Answer, Error> {
     match work {
+        // The memory itself is at hand: its answer is as fresh as anybody may want.
         Work::Ask {
             request,
             deadline_ms,
+            max_age_ms: _,
         } => {
             let until_ms = deadline_ms.map(|ms| began_ms.saturating_add(i64::from(ms)));
             ask(host, place, create, request, until_ms)
@@ -159,10 +161,27 @@ fn ask(
             budget_tokens: *budget_tokens,
             until_ms,
         }),
+        // As it is stored, as soon as it is read: the log is not needed for it.
+        (
+            Request::Profile {
+                scope,
+                budget_tokens,
+                as_of_ms: None,
+            },
+            _,
+        ) => Some(Asked {
+            scope: scope.clone(),
+            budget_tokens: *budget_tokens,
+            until_ms: i64::MIN,
+        }),
         _ => None,
     };
+    let at_once = matches!(request, Request::Profile { .. });
     let mut memory = match open(host, place, create, profile.as_ref())? {
         Opened::Absent => return Ok(Answer::Absent),
+        Opened::Late(Some(prompt)) if at_once => {
+            return Ok(Answer::Response(Response::Profile(prompt)));
+        }
         Opened::Late(prompt) => return Ok(Answer::Late(prompt.unwrap_or_default())),
         Opened::Memory(memory) => memory,
     };
@@ -171,7 +190,10 @@ fn ask(
         &place.space,
         &mut memory,
         request,
-        profile.as_ref().map(|asked| asked.until_ms),
+        profile
+            .as_ref()
+            .filter(|_| !at_once)
+            .map(|asked| asked.until_ms),
     )? {
         Some(response) => Ok(Answer::Response(response)),
         None => {

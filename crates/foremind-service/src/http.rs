@@ -90,6 +90,28 @@ impl HttpResponse {
     pub fn too_large() -> Self {
         Problem::new(Kind::BodyTooLarge, "the body is longer than 1 MiB").response()
     }
+
+    /// What a host answers when a body does not come to its end in the time that it gives.
+    #[must_use]
+    pub fn too_slow() -> Self {
+        Problem::new(
+            Kind::BodyTooSlow,
+            "the body did not come to its end in time; send it at once",
+        )
+        .response()
+    }
+
+    /// What a host answers when a body breaks off.
+    #[must_use]
+    pub fn cut() -> Self {
+        Problem::new(Kind::InvalidRequest, "the body broke off").response()
+    }
+
+    /// What a host answers when it cannot hand a request over at all.
+    #[must_use]
+    pub fn failed(error: Error) -> Self {
+        Problem::from(error).response()
+    }
 }
 
 macro_rules! kinds {
@@ -133,6 +155,8 @@ kinds! {
     MethodNotAllowed = 405, "method-not-allowed", "The method is not allowed here";
     /// `Accept` leaves no form to answer in.
     NotAcceptable = 406, "not-acceptable", "JSON is not accepted";
+    /// It did not come in the time that a body has.
+    BodyTooSlow = 408, "body-too-slow", "The body took too long";
     /// Longer than a body may be.
     BodyTooLarge = 413, "body-too-large", "The body is too large";
     /// Not `application/json`.

@@ -19,7 +19,7 @@ mod place;
 mod routes;
 pub mod wire;
 
-pub use call::{Answer, Call, Reply, Service, Step, Work};
+pub use call::{Answer, Call, Replica, Reply, Service, Step, Work};
 pub use config::{Config, ConfigError, GrantKey, ServiceKey};
 pub use grant::{Grant, GrantError, MAX_GRANT_S, Verb};
 pub use host::{Batch, Host, serve};

@@ -176,6 +176,10 @@ pub struct ProfileQuery {
     /// Hard limit of the prompt, 1 to 1,000,000.
     #[serde(default = "budget_tokens")]
     pub budget_tokens: u32,
+    /// How old the answer of a replica may be, in milliseconds, where the host has one; absent or 0: the memory itself is
+    /// asked. What a replica answers has `generation` and `ageMs`.
+    #[serde(default)]
+    pub max_age_ms: Option<u32>,
     /// The grant's project.
     #[serde(default)]
     pub project: Option<Name>,
@@ -381,6 +385,12 @@ pub struct PromptAnswer {
     /// Why the answer is less than was asked for: `deadline` (the profile alone), `mode`, or the code of what failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Of a replica's answer: how many commits led to the state that it shows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub generation: Option<u64>,
+    /// Of a replica's answer: at most so many milliseconds ago that state was the newest one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub age_ms: Option<u64>,
 }
 
 impl PromptAnswer {
@@ -394,6 +404,8 @@ impl PromptAnswer {
             lexical_only: prompt.lexical_only,
             stable_until_ms: prompt.stable_until_ms,
             reason: reason.map(str::to_owned),
+            generation: None,
+            age_ms: None,
             prompt: prompt.prompt,
         }
     }

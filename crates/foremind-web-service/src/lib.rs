@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use foremind_engine::{Prompt, Response};
-use foremind_service::{Answer, Call, Config, HttpRequest, Reply, Service, Step, Work};
+use foremind_service::{
+    Answer, Call, Config, HttpRequest, HttpResponse, Replica, Reply, Service, Step, Work,
+};
 use foremind_types::{Ambient, Error, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -78,6 +80,13 @@ enum ReplyIn {
     Late {
         prompt: Prompt,
     },
+    Replica {
+        prompt: Prompt,
+        generation: u64,
+        age_ms: u64,
+        #[serde(default)]
+        error: Option<Error>,
+    },
     File {
         file: ByteBuf,
     },
@@ -107,6 +116,17 @@ impl From<ReplyIn> for Reply {
             ReplyIn::Absent {} => Self::Ran(Ok(Answer::Absent)),
             ReplyIn::Response { response } => Self::Ran(Ok(Answer::Response(response))),
             ReplyIn::Late { prompt } => Self::Ran(Ok(Answer::Late(prompt))),
+            ReplyIn::Replica {
+                prompt,
+                generation,
+                age_ms,
+                error,
+            } => Self::Ran(Ok(Answer::Replica(Replica {
+                prompt,
+                generation,
+                age_ms,
+                instead_of: error.map(|error| error.code),
+            }))),
             ReplyIn::File { file } => Self::Ran(Ok(Answer::File(file.into_vec()))),
             ReplyIn::Removed {} => Self::Ran(Ok(Answer::Removed)),
             ReplyIn::RunFailed { error } => Self::Ran(Err(error)),
@@ -193,11 +213,7 @@ impl CoreService {
                 expected: expected.map(ByteBuf::from),
                 value: ByteBuf::from(value),
             },
-            Step::Done(response) => StepOut::Done {
-                status: response.status,
-                headers: response.headers,
-                body: ByteBuf::from(response.body),
-            },
+            Step::Done(response) => done(response),
             _ => {
                 return Err(refuse(&Error::new(
                     ErrorCode::Internal,
@@ -205,15 +221,36 @@ impl CoreService {
                 )));
             }
         };
-        let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
-        step.serialize(&serializer)
-            .map_err(|_| refuse(&Error::new(ErrorCode::Internal, "a step cannot cross")))
+        send(&step)
+    }
+
+    /// The last step of a request whose body did not come in time.
+    ///
+    /// # Errors
+    /// None: the signature is that of every border function.
+    #[wasm_bindgen(js_name = tooSlow)]
+    pub fn too_slow() -> Result<JsValue, JsValue> {
+        send(&done(HttpResponse::too_slow()))
     }
 
     /// Forgets a request, finished or not.
     pub fn drop(&mut self, call: u32) {
         self.calls.remove(&call);
     }
+}
+
+fn done(response: HttpResponse) -> StepOut {
+    StepOut::Done {
+        status: response.status,
+        headers: response.headers,
+        body: ByteBuf::from(response.body),
+    }
+}
+
+fn send(step: &StepOut) -> Result<JsValue, JsValue> {
+    let serializer = serde_wasm_bindgen::Serializer::new().serialize_maps_as_objects(true);
+    step.serialize(&serializer)
+        .map_err(|_| refuse(&Error::new(ErrorCode::Internal, "a step cannot cross")))
 }
 
 fn receive<T: DeserializeOwned>(value: JsValue, what: &str) -> Result<T, JsValue> {

@@ -30,6 +30,8 @@ pub struct World {
     /// Every call of the store fails from now on.
     pub broken: bool,
     pub writes: usize,
+    /// So many writes go on, and no later one: of this code.
+    pub last_write: Option<(usize, ErrorCode)>,
 }
 
 impl World {
@@ -38,6 +40,18 @@ impl World {
             return Err(Error::new(ErrorCode::StorageFailed, "the store is away"));
         }
         Ok(())
+    }
+
+    /// A store that is full is still read; one whose connection is lost is not.
+    fn writes(&mut self) -> Result<(), Error> {
+        self.works()?;
+        match self.last_write {
+            Some((last, code)) if self.writes >= last => {
+                self.broken = code != ErrorCode::QuotaExceeded;
+                Err(Error::new(code, "the store takes no more"))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -66,7 +80,7 @@ impl Host for World {
     }
 
     fn write(&mut self, space: &str, batch: &Batch) -> Result<Written, Error> {
-        self.works()?;
+        self.writes()?;
         let values = self.spaces.entry(space.to_owned()).or_default();
         let head = values.get("head").and_then(|head| HeadToken::of(head));
         if head != batch.expected_head {
@@ -91,7 +105,7 @@ impl Host for World {
     }
 
     fn delete(&mut self, space: &str, names: &[String]) -> Result<(), Error> {
-        self.works()?;
+        self.writes()?;
         if let Some(values) = self.spaces.get_mut(space) {
             values.retain(|name, _| !names.contains(name));
         }
@@ -106,7 +120,7 @@ impl Host for World {
     }
 
     fn swap(&mut self, name: &str, expected: Option<&[u8]>, value: &[u8]) -> Result<bool, Error> {
-        self.works()?;
+        self.writes()?;
         if self.values.get(name).map(Vec::as_slice) != expected {
             return Ok(false);
         }
