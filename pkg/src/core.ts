@@ -30,6 +30,7 @@ export type Step =
   | ReadStep
   | CommitStep
   | FailedStep
+  | { kind: 'names' }
   | { kind: 'embed'; texts: string[]; heads: string[] }
   | { kind: 'done'; response: CoreResponse };
 
@@ -59,6 +60,7 @@ export type TaskReply = OpenReply | { kind: 'names'; names?: string[] } | { kind
 
 export type Reply =
   | StoreReply
+  | { kind: 'names'; names?: string[] }
   | { kind: 'embedded'; embeddings: Embedding[][] }
   | { kind: 'not-embedded'; failure: 'not-ready' | 'failed' | 'aborted' };
 
@@ -87,7 +89,7 @@ export type CoreOptions = CoreWrap & {
 export type CoreTask =
   | { task: 'export'; passphrase?: string }
   | { task: 'import'; passphrase?: string; restore?: boolean }
-  | { task: 'verify' }
+  | { task: 'verify'; receipt?: unknown }
   | ({ task: 'rekey' } & CoreWrap);
 
 /** The opening machine of one memory. */

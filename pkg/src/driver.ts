@@ -198,10 +198,7 @@ async function runTask(
           wrote ||= reply.kind === 'committed';
           break;
         case 'names':
-          reply = await life.whileAlive(attempt(async () => {
-            const names = await store.list?.();
-            return { kind: 'names', ...(names ? { names } : {}) };
-          }));
+          reply = await life.whileAlive(attempt(() => namesOf(store)));
           break;
         case 'piece':
           pieces.push(step.bytes);
@@ -329,6 +326,9 @@ async function run(
           reply = await abortable(signal, life.whileAlive(attempt(() => readExisting(store, step.keys))));
           if (reply.kind === 'values') noteHead(opened, reply.values[step.keys.indexOf('head')], writes);
           break;
+        case 'names':
+          reply = await life.whileAlive(attempt(() => namesOf(store)));
+          break;
         case 'embed':
           reply = await abortable(signal, life.whileAlive(encodeNow(encoder, step.texts, step.heads, signal)));
           break;
@@ -365,6 +365,11 @@ async function readExisting(store: Store, keys: string[]): Promise<Reply> {
   // Once open, a memory has a head for as long as it exists.
   if (keys.some((key, at) => key === 'head' && values[at] === undefined)) throw lost();
   return { kind: 'values', values };
+}
+
+async function namesOf(store: Store): Promise<{ kind: 'names'; names?: string[] }> {
+  const names = await store.list?.();
+  return { kind: 'names', ...(names ? { names } : {}) };
 }
 
 async function encodeNow(encoder: Encoder, texts: string[], heads: string[], signal: AbortSignal): Promise<Reply> {

@@ -3,11 +3,11 @@ import type { CoreRequest, CoreResponse } from './core.js';
 import type { Backend, MemoryEvent } from './session.js';
 import type {
   BudgetOptions, CallOptions, Chain, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
-  Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
-  RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified,
+  ForgetOptions, Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
+  RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
 } from './types.js';
 import {
-  asOfOf, booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, scopeOf, signalOf, targetOf,
+  asOfOf, booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, receiptOf, scopeOf, signalOf, targetOf,
   textOf, type Fields,
 } from './validate.js';
 
@@ -200,11 +200,16 @@ export class OpenMemory {
     return (await this.#byId<{ record: MemoryRecord }>('confirm', scope, id, options)).record;
   }
 
-  /** Erases for good: a record, what a thread left, or all inside the scope. An id that is not there is
-   * `unknown-id`. */
-  async forget(scope: Scope, target: ForgetTarget, options?: CallOptions): Promise<Forgotten> {
-    const { signal } = optionsOf(options, 'options');
-    return this.#call<Forgotten>(signal, () => ({ verb: 'forget', scope: scopeOf(scope), target: targetOf(target) }));
+  /** Erases for good: a record, what a thread left, what a query finds or names a subject, or all inside the scope; with it
+   * what was concluded from nothing else. Gives a receipt that `verify` checks. An id that is not there is `unknown-id`. */
+  async forget(scope: Scope, target: ForgetTarget, options?: ForgetOptions): Promise<Forgotten> {
+    const { preview, signal } = optionsOf(options, 'options');
+    return this.#call<Forgotten>(signal, () => ({
+      verb: 'forget',
+      scope: scopeOf(scope),
+      target: targetOf(target),
+      ...given('preview', preview, booleanOf),
+    }));
   }
 
   /** Records in doubt, for a model of the host to judge. */
@@ -257,10 +262,11 @@ export class OpenMemory {
     }));
   }
 
-  /** Walks everything that is stored and reports; changes nothing. */
-  async verify(options?: CallOptions): Promise<Verified> {
-    const { signal } = optionsOf(options, 'options');
-    return this.#call<Verified>(signal, () => ({ verb: 'verify' }));
+  /** Walks everything that is stored and reports; changes nothing. With a receipt it says whether that erasure holds: the
+   * chain of receipts, no trace in any stored value or index, and the root if nothing was written since. */
+  async verify(options?: VerifyOptions): Promise<Verified> {
+    const { receipt, signal } = optionsOf(options, 'options');
+    return this.#call<Verified>(signal, () => ({ verb: 'verify', ...given('receipt', receipt, receiptOf) }));
   }
 
   /** Wraps the data key anew: from here on the memory opens with this key, and no longer with the one before. What is

@@ -173,8 +173,14 @@ export interface ListOptions extends CallOptions {
   after?: string;
 }
 
-/** What `forget` reaches: one record, all that one thread left, or everything inside the scope. */
-export type ForgetTarget = { id: string } | { thread: string } | 'scope';
+/** What `forget` reaches: one record; all that one thread left; what has at least half of the words of a query; what names a
+ * person or thing; or everything inside the scope. */
+export type ForgetTarget = { id: string } | { thread: string } | { query: string } | { subject: string } | 'scope';
+
+export interface ForgetOptions extends CallOptions {
+  /** Only says what would be erased. When left out, true for a query and false otherwise. */
+  preview?: boolean;
+}
 
 export interface Shown {
   record: MemoryRecord;
@@ -260,6 +266,59 @@ export interface Chain {
 export interface Forgotten {
   /** How many records were erased. */
   erased: number;
+  /** What was taken out, by place. */
+  counts: ErasedCounts;
+  /** What would be erased, when only that was asked. */
+  preview?: MemoryRecord[];
+  /** The proof, when something was erased: keep it outside of the memory. */
+  receipt?: Receipt;
+}
+
+export interface ErasedCounts {
+  /** Records, each with its versions. */
+  records: number;
+  /** Of these, records that were not named and had no other evidence. */
+  derived: number;
+  vectors: number;
+  /** Records in the index of words. */
+  words: number;
+  profile: number;
+  /** Records that waited for a judgement. */
+  pending: number;
+  /** Stored values that were deleted. */
+  values: number;
+}
+
+/** The proof of an erasure. Holds no text: hashes under the memory's key, as hexadecimal digits. */
+export interface Receipt {
+  memoryId: string;
+  generation: number;
+  atMs: number;
+  /** The `mac` of the receipt before it. */
+  previous: string;
+  /** Merkle root over what was erased. */
+  erased: string;
+  /** Merkle root over all records that were left. */
+  root: string;
+  counts: ErasedCounts;
+  mac: string;
+}
+
+export interface VerifyOptions extends CallOptions {
+  /** Also looks whether this erasure holds. */
+  receipt?: Receipt;
+}
+
+/** What a receipt is worth now. */
+export interface ReceiptCheck {
+  /** It is this memory's, unaltered, and every receipt before it is known. */
+  chain: boolean;
+  /** Erased records of which a stored value or an index holds something. */
+  found: number;
+  /** Whether the records are those that were left; absent when something was written since. */
+  root?: boolean;
+  /** Whether all of this speaks for it. */
+  holds: boolean;
 }
 
 export interface Pending {
@@ -358,6 +417,8 @@ export interface Verified {
   foreign?: string[];
   /** Entries that cannot be read any more. */
   lostEntries: number;
+  /** Where a receipt was passed. */
+  receipt?: ReceiptCheck;
 }
 
 /** What was found, and what repair kept. */

@@ -1,6 +1,6 @@
 import { KEY_BYTES, PASSPHRASE_BYTES } from './keys.js';
 import { ForemindError } from './errors.js';
-import type { EmbedderOptions, EncodeOptions, ForgetTarget, KeySource, ModelSource, OpenOptions, Scope } from './types.js';
+import type { EmbedderOptions, EncodeOptions, ForgetTarget, KeySource, ModelSource, OpenOptions, Receipt, Scope } from './types.js';
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
 const BUDGET_TOKENS_MAX = 1_000_000;
@@ -105,15 +105,25 @@ export function signalOf(value: unknown): AbortSignal | undefined {
   return value as AbortSignal;
 }
 
+/** The fields are the core's to check. */
+export function receiptOf(value: unknown): Receipt {
+  if (typeof value !== 'object' || value === null || typeof (value as Receipt).mac !== 'string') {
+    throw invalid('receipt must be what `forget` gave');
+  }
+  return value as Receipt;
+}
+
 export function targetOf(value: unknown): ForgetTarget {
   if (value === 'scope') return value;
   if (typeof value === 'object' && value !== null) {
-    const target = value as { id?: unknown; thread?: unknown };
+    const target = value as { id?: unknown; thread?: unknown; query?: unknown; subject?: unknown };
     const named = Object.keys(target);
     if (named.length === 1 && named[0] === 'id') return { id: idOf(target.id) };
     if (named.length === 1 && named[0] === 'thread') return { thread: nameOf(target.thread, 'thread') };
+    if (named.length === 1 && named[0] === 'query') return { query: textOf(target.query, 'query') };
+    if (named.length === 1 && named[0] === 'subject') return { subject: textOf(target.subject, 'subject') };
   }
-  throw invalid("what to forget must be { id }, { thread } or 'scope'");
+  throw invalid("what to forget must be { id }, { thread }, { query }, { subject } or 'scope'");
 }
 
 /** Checked options of `Memory.open`. */

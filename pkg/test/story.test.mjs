@@ -49,7 +49,9 @@ testIn('every verb answers in the shape that its type says', async (directory) =
   assert.equal((await memory.pending(me)).waiting, 0);
   const stats = await memory.stats(me);
   assert.deepEqual([stats.records, stats.store, stats.profile], [1, 1, 0]);
-  assert.deepEqual(await memory.forget(me, { id: record.id }), { erased: 1 });
+  const { erased, receipt } = await memory.forget(me, { id: record.id });
+  assert.equal(erased, 1);
+  assert.equal((await memory.verify({ receipt })).receipt.holds, true);
   await assert.rejects(memory.forget(me, { id: record.id }), failsWith('unknown-id'));
   assert.equal((await memory.stats(me)).records, 0);
   await memory.close();

@@ -149,8 +149,12 @@ impl Open {
             memories::ForgetTarget::Scope => ForgetTarget::Scope,
         };
         let scope = read_scope(scope)?;
-        match self.drive(Request::Forget { scope, target })? {
-            Response::Forget { erased } => Ok(erased),
+        match self.drive(Request::Forget {
+            scope,
+            target,
+            preview: None,
+        })? {
+            Response::Forget { erased, .. } => Ok(erased),
             _ => Err(mismatch()),
         }
     }
@@ -172,6 +176,10 @@ impl Open {
                 }
                 Step::NeedRead { keys } => match self.values.read(&keys) {
                     Ok(values) => Reply::Values(values),
+                    Err(error) => Reply::Failed(error),
+                },
+                Step::NeedNames => match self.values.names() {
+                    Ok(names) => Reply::Names(Some(names)),
                     Err(error) => Reply::Failed(error),
                 },
                 Step::Commit {

@@ -1,8 +1,10 @@
 //! Verbs that change records: update, confirm, judge, forget.
 
+use foremind_index::terms;
+use foremind_types::order::set_of;
 use foremind_types::{
-    Change, Error, ErrorCode, Grade, Judgement, Record, RecordId, Revision, Route, Scope, Stage,
-    Status, Tier,
+    Change, ErasedCounts, Error, ErrorCode, Grade, Judgement, Record, RecordId, Revision, Route,
+    Scope, Stage, Status, Tier,
 };
 
 use crate::ForgetTarget;
@@ -67,45 +69,101 @@ impl Engine {
         &self,
         scope: &Scope,
         target: &ForgetTarget,
+        preview: Option<bool>,
         now_ms: i64,
     ) -> Result<Plan, Error> {
-        let inside = |record: &&Record| scope.contains(&record.scope);
-        let ids: Vec<RecordId> = match target {
-            ForgetTarget::Id(id) => vec![self.administered(scope, *id)?.id],
-            ForgetTarget::Thread(thread) => self
-                .state
-                .records()
-                .filter(inside)
-                .filter(|record| {
-                    record.provenance.thread.as_ref() == Some(thread)
-                        || record.scope.thread.as_ref() == Some(thread)
-                })
-                .map(|record| record.id)
-                .collect(),
-            ForgetTarget::Scope => self
-                .state
-                .records()
-                .filter(inside)
-                .map(|record| record.id)
-                .collect(),
+        let named = match target {
+            ForgetTarget::Id(id) => {
+                self.administered(scope, *id)?;
+                Vec::new()
+            }
+            ForgetTarget::Query(text) | ForgetTarget::Subject(text) => {
+                let named = terms(text);
+                if named.is_empty() {
+                    return Err(invalid(
+                        "the words are missing by which to find what to forget",
+                    ));
+                }
+                named
+            }
+            _ => Vec::new(),
         };
-        let erased = ids.len() as u32;
-        if ids.is_empty() {
-            return Ok(Plan::Done(Response::Forget { erased }));
+        let mut counts = ErasedCounts::default();
+        let inside = self
+            .state
+            .records()
+            .filter(|record| scope.contains(&record.scope));
+        let mut ids = set_of(
+            inside
+                .filter(|record| match target {
+                    ForgetTarget::Id(id) => record.id == *id,
+                    ForgetTarget::Thread(thread) => {
+                        record.provenance.thread.as_ref() == Some(thread)
+                            || record.scope.thread.as_ref() == Some(thread)
+                    }
+                    ForgetTarget::Query(_) => shares(&terms(&record.text), &named),
+                    ForgetTarget::Subject(_) => {
+                        let told = terms(&record.text);
+                        told.windows(named.len()).any(|words| words == named)
+                    }
+                    ForgetTarget::Scope => true,
+                })
+                .map(|record| record.id),
+        );
+        // What was concluded from nothing else goes with it, and what was concluded from that.
+        loop {
+            let before = ids.len();
+            for record in self.state.records() {
+                let evidence = &record.evidence;
+                if !evidence.is_empty() && evidence.iter().all(|link| ids.contains(&link.id)) {
+                    counts.derived += u32::from(ids.insert(record.id));
+                }
+            }
+            if ids.len() == before {
+                break;
+            }
         }
-        // A plan that is forgotten before its day replaces nothing any more; what was replaced already stays so.
-        let mut changes: Vec<Change> = ids
-            .iter()
-            .filter_map(|id| self.state.record(*id))
-            .flat_map(|record| restored(&self.state, record, now_ms))
-            .collect();
+        let erased = || ids.iter().filter_map(|id| self.state.record(*id));
+        if ids.is_empty() || preview.unwrap_or(matches!(target, ForgetTarget::Query(_))) {
+            return Ok(Plan::Done(Response::Forget {
+                erased: 0,
+                counts: ErasedCounts::default(),
+                preview: erased().cloned().collect(),
+                receipt: None,
+            }));
+        }
+        let mut changes = Vec::new();
+        for record in erased() {
+            counts.records += 1;
+            let current = record.status == Status::Current;
+            counts.vectors += u32::from(self.state.has_vector(record.id));
+            counts.words += u32::from(crate::state::is_searchable(record));
+            counts.profile += u32::from(current && crate::profile::is_candidate(record));
+            counts.pending += u32::from(current && record.route.judgement == Judgement::Pending);
+            // A plan that is forgotten before its day replaces nothing any more; what was replaced already stays so.
+            changes.extend(restored(&self.state, record, now_ms));
+        }
+        // What stands on other evidence as well counts that alone.
+        for record in self.state.records().filter(|one| !ids.contains(&one.id)) {
+            let lost = record.evidence.iter().filter(|link| ids.contains(&link.id));
+            let lost = lost.count() as u32;
+            if lost > 0 {
+                changes.push(Change::Revise {
+                    id: record.id,
+                    revision: Revision::Told {
+                        at_ms: self.state.last_heard_ms(record),
+                        proof_count: record.proof_count.saturating_sub(lost).max(1),
+                    },
+                });
+            }
+        }
         changes.extend(
             ids.into_iter()
                 .map(|id| Change::Erase { id, at_ms: now_ms }),
         );
         Ok(Plan::Commit {
             changes,
-            answer: Answer::Forget { erased },
+            answer: Answer::Forget(counts),
         })
     }
 
@@ -116,6 +174,12 @@ impl Engine {
             .filter(|record| scope.contains(&record.scope))
             .ok_or_else(unknown_id)
     }
+}
+
+/// Whether a text has at least half of the words.
+fn shares(told: &[String], words: &[String]) -> bool {
+    let found = words.iter().filter(|word| told.contains(word)).count();
+    found * 2 >= words.len()
 }
 
 pub(crate) fn unknown_id() -> Error {

@@ -5,8 +5,8 @@ use foremind_types::small::SmallMap;
 
 use foremind_types::limits::EMBED_TEXTS;
 use foremind_types::{
-    Ambient, Change, Embedding, EncodeFailure, Error, ErrorCode, Grade, HeadId, ModelId, RecordId,
-    Revision, Tier,
+    Ambient, Change, Embedding, EncodeFailure, ErasedCounts, Error, ErrorCode, Grade, HeadId,
+    ModelId, RecordId, Revision, Tier,
 };
 
 use crate::engine::Engine;
@@ -123,9 +123,7 @@ pub(crate) enum Answer {
     Update(RecordId),
     Confirm(RecordId),
     Judge(RecordId),
-    Forget {
-        erased: u32,
-    },
+    Forget(ErasedCounts),
     Backfill {
         encoded: u32,
         model: Option<ModelId>,
@@ -242,7 +240,12 @@ fn respond(engine: &Engine, answer: Answer, now_ms: i64) -> Result<Response, Err
         Answer::Judge(id) => Response::Judge {
             record: record(id)?,
         },
-        Answer::Forget { erased } => Response::Forget { erased },
+        Answer::Forget(counts) => Response::Forget {
+            erased: counts.records,
+            counts,
+            preview: Vec::new(),
+            receipt: None,
+        },
         Answer::Backfill { encoded, model } => Response::Backfill {
             encoded,
             remaining: engine.state.without_vector(model.as_ref()).len() as u32,
@@ -353,7 +356,11 @@ impl Op {
             },
             Request::Update { scope, id, tier } => return engine.update(scope, *id, *tier),
             Request::Confirm { scope, id } => return engine.confirm(scope, *id, now_ms),
-            Request::Forget { scope, target } => return engine.forget(scope, target, now_ms),
+            Request::Forget {
+                scope,
+                target,
+                preview,
+            } => return engine.forget(scope, target, *preview, now_ms),
             Request::Pending { scope } => Response::Pending(engine.pending(scope, now_ms)),
             Request::Judge { scope, id, grade } => return engine.judge(scope, *id, *grade),
             Request::Stats { scope } => Response::Stats(engine.stats(scope, now_ms)),

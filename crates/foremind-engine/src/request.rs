@@ -135,6 +135,9 @@ pub enum Request {
         scope: Scope,
         /// Which.
         target: ForgetTarget,
+        /// Only says what would be erased. Absent: for a query, nothing else.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        preview: Option<bool>,
     },
     /// The records that wait for a judgement.
     Pending {
@@ -176,6 +179,10 @@ pub enum ForgetTarget {
     Id(RecordId),
     /// Everything told in a conversation.
     Thread(Name),
+    /// What has at least half of the words that say something in this text.
+    Query(String),
+    /// What names this person or thing: all of its words, side by side.
+    Subject(String),
     /// Everything inside the scope.
     Scope,
 }

@@ -1,5 +1,5 @@
 use foremind_types::vocabulary;
-use foremind_types::{Domain, Record, RecordId};
+use foremind_types::{Domain, ErasedCounts, Receipt, Record, RecordId};
 use serde::{Deserialize, Serialize};
 
 /// The result of a [`crate::Request`]; `kind` is the verb.
@@ -56,6 +56,15 @@ pub enum Response {
     Forget {
         /// How many records were erased.
         erased: u32,
+        /// What was taken out.
+        #[serde(default)]
+        counts: ErasedCounts,
+        /// What would be erased; nothing was.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        preview: Vec<Record>,
+        /// The proof, once something was erased.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        receipt: Option<Box<Receipt>>,
     },
     /// See [`crate::Request::Pending`].
     Pending(PendingList),

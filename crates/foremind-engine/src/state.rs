@@ -12,7 +12,7 @@ use foremind_types::small::{SmallMap, SmallSet};
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
 use foremind_index::{Bm25, Vectors, dequantise};
-use foremind_types::order::sort_by_key;
+use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
     Stage, Stamp, Status, WriterId,
@@ -33,6 +33,8 @@ pub(crate) struct State {
     /// Asked for when something is written; made then.
     same: OnceLock<Same>,
     replaced_by: SmallMap<RecordId, SmallSet<RecordId>>,
+    /// Who has evidence from whom.
+    quoted_by: SmallMap<RecordId, SmallSet<RecordId>>,
     without_vector: BTreeSet<RecordId>,
 }
 
@@ -113,9 +115,39 @@ impl State {
         }
     }
 
+    /// Takes out of records what they say of an erased one.
+    fn unlink(&mut self, erased: RecordId) {
+        let quoting = self.quoted_by.remove(&erased).unwrap_or_default();
+        for id in quoting.into_iter().chain(set_of(self.replaced_by(erased))) {
+            let Some(mut slot) = self.slots.remove(&id) else {
+                continue;
+            };
+            if let Some(added) = &mut slot.added {
+                self.unlink_record(&mut added.record);
+            }
+            self.slots.insert(id, slot);
+        }
+    }
+
+    fn unlink_record(&self, record: &mut Record) {
+        let gone = |id: &RecordId| {
+            let slot = self.slots.get(id);
+            slot.is_some_and(|slot| slot.erased_ms.is_some())
+        };
+        record.evidence.retain(|link| !gone(&link.id));
+        for link in &mut record.supersedes {
+            if gone(&link.id) {
+                link.why.clear();
+            }
+        }
+    }
+
     fn change(&mut self, change: Change, stamp: Stamp) {
         match change {
-            Change::Add(record) => self.revise(record.id, |slot| slot.add(record, stamp)),
+            Change::Add(mut record) => {
+                self.unlink_record(&mut record);
+                self.revise(record.id, |slot| slot.add(record, stamp));
+            }
             Change::Revise { id, revision } => {
                 self.revise(id, |slot| slot.revise(revision, stamp));
             }
@@ -133,7 +165,10 @@ impl State {
                 };
                 self.turns.entry(key).or_default().extend(records);
             }
-            Change::Erase { id, at_ms } => self.revise(id, |slot| slot.erase(at_ms)),
+            Change::Erase { id, at_ms } => {
+                self.revise(id, |slot| slot.erase(at_ms));
+                self.unlink(id);
+            }
             // Kinds that a later version adds are read by that version only.
             _ => {}
         }
@@ -166,6 +201,9 @@ impl State {
                 self.words.remove(id);
             }
             if let Some(after) = after {
+                for quoted in after.evidence {
+                    self.quoted_by.entry(quoted).or_default().insert(id);
+                }
                 for earlier in after.supersedes {
                     self.replaced_by.entry(earlier).or_default().insert(id);
                 }
@@ -287,6 +325,11 @@ impl State {
             .is_some_and(|slot| slot.embedded.is_some())
     }
 
+    /// Whether an index names it.
+    pub(crate) fn is_indexed(&self, id: RecordId) -> bool {
+        self.words.contains(id) || self.vectors.contains(id)
+    }
+
     pub(crate) fn words(&self) -> &Bm25 {
         &self.words
     }
@@ -333,6 +376,7 @@ struct Derived {
     /// Only where the identities are kept.
     identity: Option<Identity>,
     supersedes: Vec<RecordId>,
+    evidence: Vec<RecordId>,
     searchable: bool,
     current: bool,
 }
@@ -343,7 +387,7 @@ fn identity_of(record: &Record) -> Identity {
 
 /// Time is not asked here: what has expired by itself stays indexed and is left out by each search.
 /// What was replaced stays as well: its words lead to what is current, and a question of the past is answered by it.
-fn is_searchable(record: &Record) -> bool {
+pub(crate) fn is_searchable(record: &Record) -> bool {
     matches!(
         record.status,
         Status::Current | Status::Superseded | Status::Retracted
@@ -381,6 +425,7 @@ impl Slot {
             added: *stamp,
             identity: with_identity.then(|| identity_of(record)),
             supersedes: record.supersedes.iter().map(|s| s.id).collect(),
+            evidence: record.evidence.iter().map(|link| link.id).collect(),
             searchable: is_searchable(record),
             current: is_current(record),
         })
@@ -553,10 +598,22 @@ impl State {
 
     /// Whether the profile is another one with these slots in the place of its own.
     pub(crate) fn changes_profile(&self, after: &BTreeMap<RecordId, Slot>) -> bool {
-        after.iter().any(|(id, slot)| {
+        let gone = |id: &RecordId| after.get(id).is_some_and(|slot| slot.erased_ms.is_some());
+        let changed = after.iter().any(|(id, slot)| {
             let before = self.slots.get(id).and_then(Slot::in_profile);
             before != slot.in_profile()
-        })
+        });
+        // What is left says something of what is erased.
+        changed
+            || after.values().any(|slot| slot.erased_ms.is_some())
+                && self
+                    .slots
+                    .values()
+                    .filter_map(Slot::in_profile)
+                    .any(|(record, _)| {
+                        record.evidence.iter().any(|link| gone(&link.id))
+                            || record.supersedes.iter().any(|link| gone(&link.id))
+                    })
     }
 
     /// The records of the profile, by id, with these slots in the place of its own.

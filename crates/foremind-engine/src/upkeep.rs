@@ -89,6 +89,18 @@ impl Engine {
         self.state.record(id)
     }
 
+    /// Equal for records that say the same in the same place, told by the same: what a tombstone is made of.
+    #[must_use]
+    pub fn identity_of(record: &Record) -> [u8; 16] {
+        identity(&record.scope, record.provenance.role, &record.text)
+    }
+
+    /// Whether anything of a record is in memory: itself, its vector or its words.
+    #[must_use]
+    pub fn holds(&self, id: RecordId) -> bool {
+        self.state.record(id).is_some() || self.state.has_vector(id) || self.state.is_indexed(id)
+    }
+
     /// All of them.
     pub fn all_stored(&self) -> impl Iterator<Item = &Record> {
         self.state.records()

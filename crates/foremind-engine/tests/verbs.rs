@@ -741,3 +741,52 @@ fn responses_cross_borders() {
         (&json!("recall"), &json!(512), &json!(false))
     );
 }
+
+#[test]
+fn what_was_concluded_from_the_forgotten_alone_goes_with_it() {
+    let mut memory = Memory::lexical();
+    let ada = scope("ada");
+    let told = ["I moved to Porto", "I paint azulejos", "I play the cello"];
+    let ids: Vec<RecordId> = told
+        .iter()
+        .map(|text| memory.remember(&ada, text).id)
+        .collect();
+    let conclude = |memory: &mut Memory, text: &str, from: &[RecordId]| {
+        let mut record = memory.remember(&ada, "placeholder");
+        record.text = text.to_owned();
+        record.id = RecordId::new(record.times.told_ms, [text.len() as u8; 10]);
+        record.proof_count = from.len() as u32;
+        record.evidence = from
+            .iter()
+            .map(|id| foremind_types::Evidence {
+                id: *id,
+                quote: "quoted".to_owned(),
+            })
+            .collect();
+        let id = record.id;
+        memory.commit(vec![Change::Add(Box::new(record))]);
+        id
+    };
+    let alone = conclude(&mut memory, "Lives by the sea", &ids[..1]);
+    let shared = conclude(&mut memory, "Is an artist of Porto", &ids);
+    let further = conclude(&mut memory, "Knows fishermen", &[alone, alone]);
+    let forget = json!({
+        "verb": "forget", "scope": ada, "target": {"id": ids[0]},
+    });
+    let Response::Forget { erased, counts, .. } = memory.run(request(forget)).unwrap() else {
+        panic!("not an erasure");
+    };
+    assert_eq!((erased, counts.derived), (3, 2));
+    for id in [ids[0], alone, further] {
+        assert!(memory.get(&ada, id).is_err());
+    }
+    let left = memory.get(&ada, shared).unwrap();
+    assert_eq!((left.proof_count, left.evidence.len()), (2, 2));
+    assert!(left.evidence.iter().all(|link| link.id != ids[0]));
+    // In whatever order the entries come.
+    let mut again = Memory::lexical();
+    for entry in memory.entries.iter().rev() {
+        again.engine.apply(entry.clone());
+    }
+    assert_eq!(again.engine.state_digest(), memory.engine.state_digest());
+}

@@ -88,7 +88,11 @@ impl<'s> Memory<'s> {
     /// Those of the engine.
     pub(crate) fn forget(&mut self, id: RecordId) -> Result<(), Error> {
         let (scope, target) = (self.scope.clone(), ForgetTarget::Id(id));
-        match self.run(Request::Forget { scope, target })? {
+        match self.run(Request::Forget {
+            scope,
+            target,
+            preview: None,
+        })? {
             Response::Forget { .. } => Ok(()),
             _ => Err(mismatch()),
         }

@@ -119,6 +119,12 @@ impl Bm25 {
         totals.length += u64::from(length);
     }
 
+    /// Whether there is a document of this id.
+    #[must_use]
+    pub fn contains(&self, id: RecordId) -> bool {
+        self.places.contains_key(&id)
+    }
+
     /// Removes a document with every term that only it had; tells whether it was there.
     pub fn remove(&mut self, id: RecordId) -> bool {
         let Some(place) = self.places.remove(&id) else {

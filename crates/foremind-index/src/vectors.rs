@@ -148,6 +148,14 @@ impl Vectors {
         Ok(())
     }
 
+    /// Whether any table has a vector of the record.
+    #[must_use]
+    pub fn contains(&self, id: RecordId) -> bool {
+        self.tables
+            .iter()
+            .any(|table| table.places.contains_key(&id))
+    }
+
     /// Removes a record's vectors from every table; tells whether there was one. The row's bytes are
     /// overwritten.
     pub fn remove(&mut self, id: RecordId) -> bool {

@@ -177,6 +177,17 @@ impl Import {
         for change in &mut entry.changes {
             if let Change::Add(record) = change {
                 memory.engine().admit(record)?;
+                // Told elsewhere, erased here: what the owner wanted gone stays so until it is asked for.
+                if self.aside.is_none()
+                    && memory
+                        .vault()
+                        .is_erased_content(&Engine::identity_of(record))
+                {
+                    *change = Change::Erase {
+                        id: record.id,
+                        at_ms: record.times.told_ms,
+                    };
+                }
             }
         }
         if let Some(aside) = &mut self.aside {

@@ -5,6 +5,7 @@
 //! host says that a commit is written, and when entries of other writers are read.
 
 mod catch_up;
+mod erasure;
 mod export;
 mod import;
 mod lines;
@@ -18,6 +19,7 @@ mod store;
 mod survey;
 mod task;
 
+pub use erasure::ReceiptCheck;
 pub use foremind_engine::{
     Exposure, HeadError, MissingFile, Request, Response, has_data, install_data,
 };

@@ -89,6 +89,11 @@ pub(crate) enum ChangeForm {
         id: RecordId,
         at_ms: i64,
     },
+    Keyed {
+        keyed: u8,
+        /// Two hexadecimal digits each.
+        vector: String,
+    },
 }
 
 /// The fields of all lines.
@@ -137,6 +142,7 @@ struct ChangeFields {
     thread: Option<Name>,
     turn: Option<Name>,
     records: Option<Vec<RecordId>>,
+    keyed: Option<u8>,
 }
 
 vocabulary! {
@@ -150,6 +156,7 @@ vocabulary! {
         Embed = "embed",
         Turn = "turn",
         Erase = "erase",
+        Keyed = "keyed",
     }
 }
 
@@ -236,6 +243,10 @@ impl ChangeFields {
                 id: self.id?,
                 at_ms: self.at_ms?,
             },
+            ChangeKind::Keyed => ChangeForm::Keyed {
+                keyed: self.keyed?,
+                vector: self.vector?,
+            },
         })
     }
 }
@@ -295,7 +306,7 @@ fn form(change: &Change) -> Option<ChangeForm> {
             model_id: embedding.model_id.0.clone(),
             head_id: embedding.head_id.0.clone(),
             scale: embedding.scale,
-            vector: hex(&embedding.vector),
+            vector: hex(embedding.vector.iter().map(|one| one.cast_unsigned())),
             features: embedding.features.clone(),
         },
         Change::Turn {
@@ -312,6 +323,10 @@ fn form(change: &Change) -> Option<ChangeForm> {
         Change::Erase { id, at_ms } => ChangeForm::Erase {
             id: *id,
             at_ms: *at_ms,
+        },
+        Change::Keyed { kind, bytes } => ChangeForm::Keyed {
+            keyed: *kind,
+            vector: hex(bytes.iter().copied()),
         },
         _ => return None,
     })
@@ -367,7 +382,8 @@ fn change(form: ChangeForm) -> Option<Change> {
             vector,
             features,
         } => {
-            let vector = unhex(&vector)?;
+            let bytes = unhex(&vector)?;
+            let vector = bytes.into_iter().map(u8::cast_signed).collect();
             let embedding = Embedding {
                 model_id: ModelId(model_id),
                 head_id: HeadId(head_id),
@@ -389,19 +405,22 @@ fn change(form: ChangeForm) -> Option<Change> {
             records,
         },
         ChangeForm::Erase { id, at_ms } => Change::Erase { id, at_ms },
+        ChangeForm::Keyed { keyed, vector } => Change::Keyed {
+            kind: keyed,
+            bytes: unhex(&vector)?,
+        },
     })
 }
 
-fn hex(vector: &[i8]) -> String {
+pub(crate) fn hex(bytes: impl Iterator<Item = u8>) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let bytes = vector.iter().map(|one| one.to_le_bytes()[0]);
     bytes
         .flat_map(|byte| [byte >> 4, byte & 15])
         .map(|nibble| char::from(DIGITS[usize::from(nibble)]))
         .collect()
 }
 
-fn unhex(digits: &str) -> Option<Vec<i8>> {
+pub(crate) fn unhex(digits: &str) -> Option<Vec<u8>> {
     let digits = digits.as_bytes();
     if !digits.len().is_multiple_of(2) {
         return None;
@@ -409,9 +428,6 @@ fn unhex(digits: &str) -> Option<Vec<i8>> {
     let value = |digit: &u8| char::from(*digit).to_digit(16);
     digits
         .chunks(2)
-        .map(|pair| {
-            let byte = value(&pair[0])? * 16 + value(&pair[1])?;
-            Some(i8::from_le_bytes([u8::try_from(byte).ok()?]))
-        })
+        .map(|pair| u8::try_from(value(&pair[0])? * 16 + value(&pair[1])?).ok())
         .collect()
 }

@@ -8,7 +8,10 @@ use foremind_vault::{
 };
 
 use crate::catch_up::{CatchUp, Progress};
+use crate::erasure::Erasure;
+use crate::merge::Merge;
 use crate::replica::read_only;
+use crate::task::TaskReply;
 use crate::{Reply, Step};
 
 /// How often an operation plans again because another writer was faster.
@@ -34,7 +37,17 @@ pub struct Op {
     engine_op: engine::Op,
     begun: bool,
     replans: u32,
-    phase: Phase,
+    pub(crate) erasure: Option<Box<Erasure>>,
+    pub(crate) phase: Phase,
+}
+
+impl Op {
+    /// Counts what is deleted.
+    pub(crate) fn deletes(&mut self, keys: &[Key]) {
+        if let Some(erasure) = &mut self.erasure {
+            erasure.values += keys.len() as u32;
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,8 +60,10 @@ enum Sweeping {
 }
 
 #[derive(Debug)]
-enum Phase {
+pub(crate) enum Phase {
     Start,
+    /// Taking out what nothing names.
+    Merging(Box<Merge>),
     CatchingUp(Box<CatchUp>),
     Encoding {
         texts: usize,
@@ -98,6 +113,7 @@ impl Memory {
             engine_op: self.engine.begin(request),
             begun: false,
             replans: 0,
+            erasure: None,
             phase: Phase::Start,
         }
     }
@@ -206,7 +222,16 @@ impl Memory {
             (Phase::Committing(batch), Reply::Committed) => {
                 self.committed(op, *batch, &mut draws, at)
             }
-            (Phase::Committing(_), Reply::Conflict) => replan(op, &self.vault),
+            (Phase::Committing(_) | Phase::Merging(_), Reply::Conflict) => replan(op, &self.vault),
+            (Phase::Merging(merge), Reply::Values(values)) => {
+                self.merge(op, merge, TaskReply::Values(values), &mut draws, at)
+            }
+            (Phase::Merging(merge), Reply::Names(names)) => {
+                self.merge(op, merge, TaskReply::Names(names), &mut draws, at)
+            }
+            (Phase::Merging(merge), Reply::Committed) => {
+                self.merge(op, merge, TaskReply::Committed, &mut draws, at)
+            }
             _ => Err(Error::new(
                 ErrorCode::Internal,
                 "the reply does not answer the step before it",
@@ -258,6 +283,9 @@ impl Memory {
                 Ok(Step::NeedEmbed { texts, heads })
             }
             engine::Step::Commit { changes, strict } => self.commit(op, changes, strict, draws, at),
+            engine::Step::Done(Ok(response)) if op.erasure.is_some() => {
+                self.clear(op, response, draws, at)
+            }
             engine::Step::Done(result) => {
                 op.phase = Phase::Finished;
                 Ok(Step::Done(result))
@@ -279,6 +307,9 @@ impl Memory {
                 Ok(Step::NeedRead { keys })
             }
             Progress::Done if op.sweeping != Sweeping::No => self.sweep(op, draws, at),
+            Progress::Done if op.erasure.as_ref().is_some_and(|one| one.is_answered()) => {
+                self.clear_again(op, draws, at)
+            }
             Progress::Done if op.begun => self.advance(op, engine::Reply::Replan, draws, at),
             Progress::Done => self.advance(op, engine::Reply::Begin, draws, at),
         }
@@ -287,17 +318,18 @@ impl Memory {
     fn commit(
         &mut self,
         op: &mut Op,
-        changes: Vec<Change>,
+        mut changes: Vec<Change>,
         strict: bool,
         draws: &mut Draws,
         at: &Ambient,
     ) -> Result<Step, Error> {
+        op.erasure = self.bury(&mut changes).map(Box::new);
         let entry = self.entry(changes, at);
         self.write(op, vec![entry], strict, draws)
     }
 
     /// Writes entries, or none: then what is left of erasures is taken out.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         op: &mut Op,
         entries: Vec<Entry>,
@@ -373,6 +405,10 @@ impl Memory {
             None if self.vault.profile_key().is_none() && !planned.entries.is_empty() => {
                 ProfileUpdate::Write(heard(self.engine.profile_records()))
             }
+            // What goes on with an erasure was not the one who began it: the profile is made anew, whatever that one left.
+            None if planned.entries.is_empty() && planned.plan.erases() => {
+                ProfileUpdate::Write(heard(self.engine.profile_records()))
+            }
             None => ProfileUpdate::Keep,
         };
         let batch = self
@@ -391,6 +427,7 @@ impl Memory {
         let Prepared::Batch(mut batch) = self.prepare(planned, values, draws)? else {
             return replan(op, &self.vault);
         };
+        op.deletes(&batch.deletes);
         // The values go to the store; what remains is what the state needs afterwards.
         let step = Step::Commit {
             expected_head: batch.expected_head,
@@ -432,6 +469,10 @@ impl Memory {
     fn sweep(&mut self, op: &mut Op, draws: &mut Draws, at: &Ambient) -> Result<Step, Error> {
         if !self.vault.is_swept() {
             return self.write(op, Vec::new(), true, draws);
+        }
+        if let Some(response) = op.erasure.as_mut().and_then(|erasure| erasure.end()) {
+            op.phase = Phase::Finished;
+            return Ok(Step::Done(Ok(response)));
         }
         match core::mem::replace(&mut op.sweeping, Sweeping::No) {
             Sweeping::AfterCommit => self.advance(op, engine::Reply::Committed, draws, at),

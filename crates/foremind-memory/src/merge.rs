@@ -29,6 +29,8 @@ pub(crate) struct Merge {
     /// What is to be committed.
     merged: Vec<Entry>,
     attempts: u32,
+    /// Whether values of no use are deleted even if there is nothing to merge.
+    clearing: bool,
     phase: Phase,
 }
 
@@ -45,6 +47,14 @@ enum Phase {
 }
 
 impl Merge {
+    /// Deletes what is of no use as well.
+    pub(crate) fn clearing() -> Self {
+        Self {
+            clearing: true,
+            ..Self::default()
+        }
+    }
+
     /// `Ok(None)` at the end.
     pub(crate) fn step(
         &mut self,
@@ -150,7 +160,7 @@ impl Merge {
                 entries.push(entry);
             }
         }
-        if entries.is_empty() {
+        if entries.is_empty() && (!self.clearing || self.ours.is_empty()) {
             return Ok(None);
         }
         sort_by_key(&mut entries, |entry| {

@@ -189,7 +189,7 @@ impl Opening {
                     strict,
                 }
             }
-            Step::NeedEmbed { .. } | Step::Done(_) => OpenStep::Done(Ok(*memory)),
+            Step::NeedEmbed { .. } | Step::NeedNames | Step::Done(_) => OpenStep::Done(Ok(*memory)),
         }
     }
 

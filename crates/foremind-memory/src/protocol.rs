@@ -25,6 +25,8 @@ pub enum Step {
         /// At least one.
         keys: Vec<Key>,
     },
+    /// List the names of all values; answer with [`Reply::Names`]. Only when something is erased.
+    NeedNames,
     /// Write a batch; answer with [`Reply::Committed`], [`Reply::Conflict`] or [`Reply::Failed`]. The store
     /// compares the first [`HeadToken::BYTES`] bytes of its value `head` with `expected_head`, and writes
     /// everything or nothing.
@@ -51,6 +53,8 @@ pub enum Reply {
     Embedded(Result<Vec<Vec<Embedding>>, EncodeFailure>),
     /// One for each key, in the order asked; `None`: absent.
     Values(Vec<Option<Vec<u8>>>),
+    /// The names of all values, in any order; `None` where the store cannot list them.
+    Names(Option<Vec<String>>),
     /// The batch is written.
     Committed,
     /// The head was not the expected one; nothing was written.

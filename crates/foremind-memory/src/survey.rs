@@ -1,15 +1,17 @@
 //! Reading everything stored, whatever state it is in, and making whole what can be.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 use foremind_types::order::sort_by;
 use foremind_types::small::{SmallMap, SmallSet};
 
+use foremind_engine::Engine;
 use foremind_types::order::set_of;
-use foremind_types::{Ambient, Entry, Error, ErrorCode, MemoryId, WriterId};
+use foremind_types::{Ambient, Entry, Error, ErrorCode, MemoryId, Receipt, RecordId, WriterId};
 use foremind_vault::{DataKey, Head, Key, KeySlot, Run, Salvage, Vault, VaultError, WrapMethod};
 
 use crate::catch_up::VALUES_PER_READ;
+use crate::erasure::ReceiptCheck;
 use crate::task::{Damage, Report, TaskReply, TaskStep, Verified, draws_of, out_of_turn};
 use crate::{KeySource, OpenOptions};
 
@@ -30,6 +32,11 @@ pub struct Survey {
     entries: Vec<Entry>,
     counters: SmallMap<WriterId, u64>,
     log_damaged: bool,
+    receipt: Option<Box<Receipt>>,
+    /// Records of which a value holds something, while a receipt is looked at.
+    held: BTreeSet<RecordId>,
+    /// What the stored entries say, while a receipt is looked at.
+    fold: Option<Box<Engine>>,
 }
 
 /// The three values of constant name.
@@ -84,9 +91,13 @@ impl Survey {
     }
 
     /// Of an open memory.
-    pub(crate) fn opened(vault: &Vault) -> Self {
+    pub(crate) fn opened(vault: &Vault, receipt: Option<Box<Receipt>>) -> Self {
         let walk = Walk::new(vault.memory_id(), vault.data_key());
-        Self::with(None, false, Phase::Naming(Box::new(walk)))
+        Self {
+            fold: receipt.is_some().then(Box::default),
+            receipt,
+            ..Self::with(None, false, Phase::Naming(Box::new(walk)))
+        }
     }
 
     fn with(key: Option<KeySource>, repair: bool, phase: Phase) -> Self {
@@ -100,6 +111,9 @@ impl Survey {
             entries: Vec::new(),
             counters: SmallMap::new(),
             log_damaged: false,
+            receipt: None,
+            held: BTreeSet::new(),
+            fold: None,
         }
     }
 
@@ -341,14 +355,18 @@ impl Survey {
                 for run in runs {
                     let (own, later) = values.split_at(run.values().min(values.len()));
                     values = later;
-                    self.run(&walk, &run, own);
+                    self.run(&mut walk, &run, own)?;
                 }
             }
             Asked::Profile(key) => {
                 let value = values.first().cloned().flatten();
                 if let Some(vault) = &walk.vault {
                     match vault.read_profile(value.clone()) {
-                        Ok(_) => {}
+                        Ok(heard) => {
+                            if self.receipt.is_some() {
+                                self.held.extend(heard.iter().map(|one| one.record.id));
+                            }
+                        }
                         Err(VaultError::Missing { .. }) => {
                             self.found.missing.push(key.to_string());
                         }
@@ -374,9 +392,9 @@ impl Survey {
         }
     }
 
-    fn run(&mut self, walk: &Walk, run: &Run, values: &[Option<Vec<u8>>]) {
-        let Some(vault) = &walk.vault else {
-            return;
+    fn run(&mut self, walk: &mut Walk, run: &Run, values: &[Option<Vec<u8>>]) -> Result<(), Error> {
+        let Some(vault) = &mut walk.vault else {
+            return Ok(());
         };
         let mut whole = true;
         for (at, key) in vault.keys_of(run).iter().enumerate() {
@@ -398,11 +416,16 @@ impl Survey {
             vault.read_run(run, values)
         } else {
             self.lose(run);
-            return;
+            return Ok(());
         };
         match read {
             Ok(entries) => {
                 for one in entries {
+                    if let Some(fold) = &mut self.fold {
+                        vault.absorb(&one)?;
+                        self.held.append(&mut Vault::held_in(&one.entry));
+                        fold.apply(one.entry.clone());
+                    }
                     self.entry(one.entry);
                 }
             }
@@ -412,6 +435,7 @@ impl Survey {
                 self.lose(run);
             }
         }
+        Ok(())
     }
 
     fn lose(&mut self, run: &Run) {
@@ -467,6 +491,7 @@ impl Survey {
             if walk.vault.is_none() {
                 self.found.entries = walk.salvage.entries().len() as u64;
             }
+            self.check(&walk)?;
             return Ok(self.report());
         }
         self.found.whole = self.found.damaged.is_empty() && self.found.missing.is_empty();
@@ -516,6 +541,29 @@ impl Survey {
         }
         self.phase = Phase::Replacing { kept, lost };
         Ok(TaskStep::Replace { puts, deletes })
+    }
+
+    /// What the receipt is worth by what is stored.
+    fn check(&mut self, walk: &Walk) -> Result<(), Error> {
+        let (Some(receipt), Some(fold), Some(vault)) = (&self.receipt, &self.fold, &walk.vault)
+        else {
+            return Ok(());
+        };
+        self.held.append(&mut walk.salvage.held());
+        let proof = vault.proof(receipt);
+        let root = if proof.is_last {
+            Some(vault.root(fold.all_stored())? == receipt.root)
+        } else {
+            None
+        };
+        let found = vault.erased().filter(|id| self.held.contains(id)).count();
+        self.found.receipt = Some(ReceiptCheck {
+            chain: proof.chain,
+            found: found as u64,
+            root,
+            holds: false,
+        });
+        Ok(())
     }
 
     fn report(&mut self) -> TaskStep {

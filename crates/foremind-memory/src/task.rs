@@ -1,9 +1,10 @@
 //! What concerns a memory as a whole: export, import, verify, repair, rekey.
 
-use foremind_types::{Ambient, Error, ErrorCode};
+use foremind_types::{Ambient, Error, ErrorCode, Receipt};
 use foremind_vault::{Draws, HeadToken, Key, Passphrase, WrapMethod};
 use serde::Serialize;
 
+use crate::erasure::ReceiptCheck;
 use crate::export::Export;
 use crate::import::Import;
 use crate::rekey::Rekey;
@@ -29,7 +30,10 @@ pub enum Task {
         restore: bool,
     },
     /// Reads everything stored and says what is damaged, missing or of no use.
-    Verify,
+    Verify {
+        /// An erasure whose receipt is looked at as well.
+        receipt: Option<Box<Receipt>>,
+    },
     /// Wraps the data key anew: the old key opens the memory no more.
     Rekey {
         /// Who keeps the new key.
@@ -189,6 +193,9 @@ pub struct Verified {
     pub foreign: Option<Vec<String>>,
     /// Whether nothing is damaged or missing.
     pub whole: bool,
+    /// What the receipt is worth, where there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<ReceiptCheck>,
 }
 
 /// A damaged value.
@@ -223,7 +230,9 @@ impl Memory {
                 passphrase,
                 restore,
             } => Kind::Import(Box::new(Import::new(passphrase, restore))),
-            Task::Verify => Kind::Verify(Box::new(Survey::opened(self.vault()))),
+            Task::Verify { receipt } => {
+                Kind::Verify(Box::new(Survey::opened(self.vault(), receipt)))
+            }
             Task::Rekey { key } => Kind::Rekey(Box::new(Rekey::new(key))),
         })
     }
@@ -240,7 +249,15 @@ impl Memory {
         let step = match &mut chore.0 {
             Kind::Export(task) => task.step(self, reply, &mut draws, at),
             Kind::Import(task) => task.step(self, reply, &mut draws, at),
-            Kind::Verify(task) => return task.step(reply, at),
+            Kind::Verify(task) => {
+                let mut step = task.step(reply, at);
+                if let TaskStep::Done(Ok(Report::Verify(found))) = &mut step
+                    && let Some(check) = &mut found.receipt
+                {
+                    check.remembers(self);
+                }
+                return step;
+            }
             Kind::Rekey(task) => task.step(self, reply, &mut draws, at),
         };
         step.unwrap_or_else(|error| TaskStep::Done(Err(error)))

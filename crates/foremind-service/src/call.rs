@@ -574,7 +574,15 @@ impl Service {
                 let (tenant, scope) = caller.place(query(request)?, Verb::Forget)?;
                 plan.end = End::Forgotten(true);
                 let target = ForgetTarget::Scope;
-                self.ask(plan, &tenant, Request::Forget { scope, target });
+                self.ask(
+                    plan,
+                    &tenant,
+                    Request::Forget {
+                        scope,
+                        target,
+                        preview: None,
+                    },
+                );
             }
             Endpoint::Forget => {
                 let (tenant, scope) = caller.place(query(request)?, Verb::Forget)?;
@@ -800,7 +808,15 @@ impl Service {
     ) -> Result<(), Problem> {
         let target = ForgetTarget::Id(record_id(id)?);
         plan.end = End::Forgotten(false);
-        self.ask(plan, tenant, Request::Forget { scope, target });
+        self.ask(
+            plan,
+            tenant,
+            Request::Forget {
+                scope,
+                target,
+                preview: None,
+            },
+        );
         Ok(())
     }
 
@@ -871,7 +887,7 @@ impl Service {
             (End::Forgotten(true), Some(Answer::Absent)) => {
                 HttpResponse::json(200, &ForgottenAnswer::default())
             }
-            (End::Forgotten(_), Some(Answer::Response(Response::Forget { erased }))) => {
+            (End::Forgotten(_), Some(Answer::Response(Response::Forget { erased, .. }))) => {
                 HttpResponse::json(200, &ForgottenAnswer { erased })
             }
             (End::Remembered, Some(Answer::Response(Response::Remember { records }))) => {

@@ -335,6 +335,9 @@ fn drive(
             MemoryStep::NeedRead { keys } => host
                 .read(space, &keys)
                 .map_or_else(MemoryReply::Failed, MemoryReply::Values),
+            MemoryStep::NeedNames => host
+                .names(space)
+                .map_or_else(MemoryReply::Failed, |names| MemoryReply::Names(Some(names))),
             MemoryStep::Commit {
                 expected_head,
                 puts,

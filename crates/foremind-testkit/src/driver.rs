@@ -59,6 +59,11 @@ impl Running {
                 Ok(values) => Reply::Values(values),
                 Err(error) => Reply::Failed(error),
             },
+            Step::NeedNames => match store.names() {
+                Ok(names) => Reply::Names(Some(names)),
+                Err(error) if error.code == ErrorCode::Unsupported => Reply::Names(None),
+                Err(error) => Reply::Failed(error),
+            },
             Step::Commit {
                 expected_head,
                 puts,

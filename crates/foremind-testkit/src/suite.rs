@@ -62,6 +62,106 @@ pub trait House {
     fn put_back(&mut self, values: Values);
 }
 
+/// Every value of a memory but its key slots, decrypted by nothing but docs/FORMAT.md, by name. What does not open is left
+/// out.
+#[must_use]
+pub fn decrypted(values: &Values) -> Values {
+    use chacha20poly1305::aead::{Aead, Payload};
+    use chacha20poly1305::{KeyInit, XChaCha20Poly1305};
+    let slot = foremind_vault::KeySlot::read(&values["key"]).unwrap();
+    let data_key = slot.unwrap_host(&SUITE_KEY).unwrap();
+    let seal = blake3::derive_key("foremind format 1 seal", data_key.as_bytes());
+    let cipher = XChaCha20Poly1305::new((&seal).into());
+    let open = |name: &String, value: &Vec<u8>| {
+        let nonce: [u8; 24] = value.get(48..72)?.try_into().ok()?;
+        let aad = [
+            b"fm1value",
+            slot.memory_id().0.as_slice(),
+            &value[..32],
+            name.as_bytes(),
+        ]
+        .concat();
+        let payload = Payload {
+            msg: &value[72..],
+            aad: &aad,
+        };
+        Some((name.clone(), cipher.decrypt(&nonce.into(), payload).ok()?))
+    };
+    values
+        .iter()
+        .filter_map(|(name, value)| open(name, value))
+        .collect()
+}
+
+/// What of an erasure is left: stored values that hold one of the words, and names that the head does not account for.
+#[must_use]
+pub fn left_over(values: &Values, words: &[String]) -> BTreeSet<String> {
+    let slot = foremind_vault::KeySlot::read(&values["key"]).unwrap();
+    let data_key = slot.unwrap_host(&SUITE_KEY).unwrap();
+    let vault = foremind_vault::Vault::open(slot.memory_id(), &data_key, &values["head"]).unwrap();
+    let named: BTreeSet<String> = vault.names().iter().map(ToString::to_string).collect();
+    let mut left: BTreeSet<String> = values
+        .keys()
+        .filter(|name| !named.contains(*name))
+        .cloned()
+        .collect();
+    let plain = decrypted(values);
+    assert_eq!(plain.len() + 2, values.len(), "a value that does not open");
+    for (name, value) in plain {
+        let text = String::from_utf8_lossy(&value);
+        if words.iter().any(|word| text.contains(word.as_str())) {
+            left.insert(name);
+        }
+    }
+    left
+}
+
+/// A word that stands in no other fact.
+#[must_use]
+pub fn word_of(number: usize) -> String {
+    format!("zq{number:04}vx")
+}
+
+/// Facts that hold such a word each, told and forgotten one by one, leave nothing, whatever lay about in the store.
+pub fn what_is_forgotten_is_gone<H: House>(house: &mut H, facts: usize) {
+    let mut seat = house.open(1).unwrap();
+    house
+        .remember(&mut seat, "My sister lives in Lisbon")
+        .unwrap();
+    let mut ids = Vec::new();
+    let mut lying_about = Values::new();
+    for number in 0..facts {
+        let text = match number % 2 {
+            0 => format!("I'm allergic to {}", word_of(number)),
+            _ => format!("The painter {} was born in Porto", word_of(number)),
+        };
+        ids.extend(house.remember(&mut seat, &text).unwrap());
+        if number % 10 == 0 {
+            lying_about.extend(house.values());
+        }
+    }
+    // What cut commits left.
+    let mut values = house.values();
+    for (name, value) in lying_about {
+        values.entry(name).or_insert(value);
+    }
+    house.put_back(values);
+    let words: Vec<String> = (0..facts).map(word_of).collect();
+    let (first, last) = ids.split_at(ids.len() - 1);
+    for id in first {
+        house.forget(&mut seat, *id).unwrap();
+    }
+    assert!(!left_over(&house.values(), &words).is_empty());
+    house.forget(&mut seat, last[0]).unwrap();
+    assert_eq!(left_over(&house.values(), &words), BTreeSet::new());
+    let mut next = house.open(2).unwrap();
+    let texts = house.texts(&mut next).unwrap();
+    assert_eq!(
+        texts,
+        BTreeSet::from(["My sister lives in Lisbon".to_owned()])
+    );
+}
+
 /// A store whose writes can be cut and raced.
 pub trait Perilous: House {
     /// An empty one of the same kind.
@@ -346,8 +446,12 @@ impl NativeSeat {
     fn forget(&mut self, store: &mut dyn Store, id: RecordId) -> Result<(), Error> {
         let scope = suite_scope();
         let target = foremind_engine::ForgetTarget::Id(id);
-        self.ask(store, Request::Forget { scope, target })
-            .map(|_| ())
+        let request = Request::Forget {
+            scope,
+            target,
+            preview: None,
+        };
+        self.ask(store, request).map(|_| ())
     }
 
     fn texts(&mut self, store: &mut dyn Store) -> Result<BTreeSet<String>, Error> {

@@ -540,6 +540,7 @@ fn a_store_that_answers_slowly() {
                 Ok(Written::Conflict) => Reply::Conflict,
                 Err(error) => Reply::Failed(error),
             },
+            Step::NeedNames => Reply::Names(None),
             Step::Done(result) => break result.map(|_| ()).unwrap(),
         };
     }

@@ -396,6 +396,7 @@ fn erased_text_is_in_no_stored_value() {
     desk.ask(Request::Forget {
         scope: ada(),
         target: thread,
+        preview: None,
     })
     .unwrap();
     let stored = format!("{:?}", entries(&desk.store));

@@ -367,7 +367,9 @@ fn verified(report: Report) -> Verified {
 #[test]
 fn a_whole_memory_is_whole() {
     let mut desk = lived_in();
-    let by_itself = desk.task(Task::Verify, &mut File::default()).unwrap();
+    let by_itself = desk
+        .task(Task::Verify { receipt: None }, &mut File::default())
+        .unwrap();
     let found = verified(look(&mut desk.store, false).unwrap());
     assert_eq!(verified(by_itself), found);
     assert!(found.whole, "{found:?}");
@@ -582,6 +584,7 @@ fn a_large_forget_goes_on_in_bounded_commits_and_after_a_cut() {
     let request = Request::Forget {
         scope: scope_of,
         target: ForgetTarget::Scope,
+        preview: None,
     };
     // 2 MiB, one run that is begun below it, and what is new.
     let bound = 2 * 1024 * 1024 + 600 * 1024;

@@ -211,6 +211,7 @@ fn a_writer_that_always_loses_gives_up_and_changes_nothing() {
     let error = loop {
         reply = match desk.memory.step(&mut op, reply, &desk.ambient.tick()) {
             Step::NeedRead { keys } => Reply::Values(desk.store.read(&keys).unwrap()),
+            Step::NeedNames => Reply::Names(Some(desk.store.names().unwrap())),
             Step::NeedEmbed { texts, heads } => {
                 use foremind_testkit::Encoder;
                 Reply::Embedded(NoEncoder.encode(&texts, &heads))
@@ -324,6 +325,7 @@ fn two_writers() -> (Vec<Entry>, Vec<Entry>) {
         Request::Forget {
             scope: ada(),
             target: thread,
+            preview: None,
         },
         &mut store,
         &mut WordEncoder,

@@ -84,6 +84,13 @@ pub enum Change {
         /// When, Unix milliseconds.
         at_ms: i64,
     },
+    /// What only the memory's own key can check, for the vault; it changes no record.
+    Keyed {
+        /// Which, by the vault's count.
+        kind: u8,
+        /// Hashes under the memory's key.
+        bytes: Vec<u8>,
+    },
 }
 
 /// A facet of a record that can change after it was told.

@@ -13,6 +13,7 @@ mod error;
 mod ids;
 pub mod limits;
 pub mod order;
+mod receipt;
 mod record;
 #[cfg(feature = "schema")]
 mod schema;
@@ -30,6 +31,7 @@ pub use change::{Change, Entry, Revision, Stamp};
 pub use embedding::{Embedding, EncodeFailure, HeadId, ModelId, VECTOR_DIMENSIONS};
 pub use error::{Error, ErrorCode, Fault};
 pub use ids::{IdError, MemoryId, Name, RecordId, WriterId};
+pub use receipt::{Digest, ErasedCounts, Receipt};
 pub use record::{
     Domain, Evidence, Grade, Judgement, Layer, Provenance, Reason, Record, Role, Route, Severity,
     Stage, Status, Subject, SupersedeKind, Supersedes, Tier, Times, Ttl,

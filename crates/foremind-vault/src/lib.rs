@@ -21,8 +21,8 @@ pub use error::VaultError;
 pub use key::{HeadToken, Key};
 pub use keys::DataKey;
 pub use log::{
-    Batch, FULL_BYTES, Head, Heard, LOOSE_ENTRIES, PROFILE_BYTES, Plan, ProfileUpdate,
-    REWRITE_BYTES, Rebuilt, Run, SEGMENT_BYTES, SEGMENTS_PER_LEVEL, Salvage, Sequenced, Vault,
+    Batch, FULL_BYTES, Head, Heard, LOOSE_ENTRIES, PROFILE_BYTES, Plan, ProfileUpdate, Proof,
+    REWRITE_BYTES, Rebuilt, Run, SEGMENT_BYTES, SEGMENTS_PER_LEVEL, Salvage, Sequenced, Vault, mac,
 };
 pub use parcel::{PARCEL_FRAME_BYTES, ParcelError, ParcelReader, ParcelWriter};
 pub use passphrase::{Passphrase, PassphraseCost};

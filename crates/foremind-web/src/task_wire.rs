@@ -1,7 +1,7 @@
 //! Tasks as they cross: steps and replies in the form of `wire`.
 
 use foremind_memory::{Report, Task, TaskReply, TaskStep};
-use foremind_types::Error;
+use foremind_types::{Error, Receipt};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use zeroize::Zeroize;
@@ -26,7 +26,10 @@ pub(crate) enum TaskIn {
         #[serde(default)]
         restore: bool,
     },
-    Verify {},
+    Verify {
+        #[serde(default)]
+        receipt: Option<Box<Receipt>>,
+    },
     Rekey {
         wrap: Wrap,
         #[serde(default)]
@@ -49,7 +52,7 @@ impl TaskIn {
                 passphrase: passphrase.map(passphrase_of).transpose()?,
                 restore,
             },
-            Self::Verify {} => Task::Verify,
+            Self::Verify { receipt } => Task::Verify { receipt },
             Self::Rekey {
                 wrap,
                 key,

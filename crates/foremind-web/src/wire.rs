@@ -193,6 +193,7 @@ pub(crate) enum StepOut {
     Read {
         keys: Vec<String>,
     },
+    Names {},
     Commit {
         #[serde(skip_serializing_if = "Option::is_none")]
         expected_head: Option<ByteBuf>,
@@ -213,6 +214,7 @@ impl From<Step> for StepOut {
         match step {
             Step::NeedEmbed { texts, heads } => Self::Embed { texts, heads },
             Step::NeedRead { keys } => Self::Read { keys: names(&keys) },
+            Step::NeedNames => Self::Names {},
             Step::Commit {
                 expected_head,
                 puts,
@@ -272,12 +274,24 @@ impl OpenReplyIn {
 )]
 pub(crate) enum ReplyIn {
     Begin {},
-    Embedded { embeddings: Vec<Vec<Embedding>> },
-    NotEmbedded { failure: EncodeFailure },
-    Values { values: Vec<Option<ByteBuf>> },
+    Embedded {
+        embeddings: Vec<Vec<Embedding>>,
+    },
+    NotEmbedded {
+        failure: EncodeFailure,
+    },
+    Values {
+        values: Vec<Option<ByteBuf>>,
+    },
+    Names {
+        #[serde(default)]
+        names: Option<Vec<String>>,
+    },
     Committed {},
     Conflict {},
-    Failed { error: Error },
+    Failed {
+        error: Error,
+    },
 }
 
 impl From<ReplyIn> for Reply {
@@ -287,6 +301,7 @@ impl From<ReplyIn> for Reply {
             ReplyIn::Embedded { embeddings } => Self::Embedded(Ok(embeddings)),
             ReplyIn::NotEmbedded { failure } => Self::Embedded(Err(failure)),
             ReplyIn::Values { values } => Self::Values(stored(values)),
+            ReplyIn::Names { names } => Self::Names(names),
             ReplyIn::Committed {} => Self::Committed,
             ReplyIn::Conflict {} => Self::Conflict,
             ReplyIn::Failed { error } => Self::Failed(error),

@@ -226,7 +226,7 @@ impl Memory {
     pub fn forget(&mut self, scope: &Scope, target: serde_json::Value) -> Result<u32, Error> {
         let forget = serde_json::json!({"verb": "forget", "scope": scope, "target": target});
         match self.run(request(forget))? {
-            Response::Forget { erased } => Ok(erased),
+            Response::Forget { erased, .. } => Ok(erased),
             other => panic!("{other:?}"),
         }
     }

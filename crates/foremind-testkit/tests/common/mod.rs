@@ -52,6 +52,7 @@ pub fn forget(id: RecordId) -> Request {
     Request::Forget {
         scope: ada(),
         target: ForgetTarget::Id(id),
+        preview: None,
     }
 }
 

@@ -185,6 +185,10 @@ fn store_change(change: &Change, strings: &mut Strings) -> Result<v1::Change, Va
             id: id.to_bytes(),
             at_ms: *at_ms,
         },
+        Change::Keyed { kind, bytes } => v1::Change::Keyed {
+            kind: *kind,
+            bytes: bytes.clone(),
+        },
         _ => return Err(VaultError::Unstorable { what: "a change" }),
     })
 }
@@ -331,6 +335,7 @@ fn read_change(change: v1::Change, strings: &[String]) -> Read<Change> {
             id: RecordId::from_bytes(id),
             at_ms,
         },
+        v1::Change::Keyed { kind, bytes } => Change::Keyed { kind, bytes },
     })
 }
 

@@ -56,12 +56,19 @@ pub(crate) const JOURNAL_ORDINAL: u32 = u32::MAX - 1;
 /// The kind of derived value that holds the visible profile.
 pub(crate) const DERIVED_PROFILE: u8 = 1;
 
+// Kinds of keyed changes.
+/// Tombstones: 16 bytes for each erased record.
+pub(crate) const KEYED_TOMBSTONES: u8 = 1;
+/// A receipt: the previous one's hash, its own, and both under the key, 32 bytes each.
+pub(crate) const KEYED_RECEIPT: u8 = 2;
+
 // Contexts of BLAKE3 key derivation and domains of associated data.
 pub(crate) const CONTEXT_SEAL: &str = "foremind format 1 seal";
 pub(crate) const CONTEXT_NAME: &str = "foremind format 1 value name";
 pub(crate) const CONTEXT_CHECK: &str = "foremind format 1 data key check";
 pub(crate) const CONTEXT_WRAP: &str = "foremind format 1 host key wrap";
 pub(crate) const CONTEXT_PASS: &str = "foremind format 1 passphrase wrap";
+pub(crate) const CONTEXT_RECEIPT: &str = "foremind format 1 receipt";
 pub(crate) const DOMAIN_VALUE: &[u8; 8] = b"fm1value";
 pub(crate) const DOMAIN_SLOT: &[u8; 8] = b"fm1keysl";
 
@@ -174,6 +181,10 @@ pub(crate) enum Change {
     Erase {
         id: Id,
         at_ms: i64,
+    },
+    Keyed {
+        kind: u8,
+        bytes: Vec<u8>,
     },
 }
 

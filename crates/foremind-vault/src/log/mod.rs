@@ -3,6 +3,7 @@
 mod batch;
 mod head;
 mod plan;
+mod receipt;
 mod salvage;
 mod stamp;
 
@@ -15,6 +16,7 @@ use zeroize::Zeroizing;
 pub use batch::{Batch, Heard, ProfileUpdate};
 pub use head::{Head, Run, fuzz_head, fuzz_manifest};
 pub use plan::Plan;
+pub use receipt::{Proof, mac};
 pub use salvage::{Rebuilt, Salvage};
 
 use crate::entropy::Draws;
@@ -79,6 +81,7 @@ pub struct Vault {
     stamps: (Option<Stamp>, Option<Stamp>),
     /// The last entry absorbed.
     last: Option<(WriterId, u64)>,
+    receipts: receipt::Receipts,
 }
 
 impl Vault {
@@ -129,6 +132,7 @@ impl Vault {
             stale_reads: false,
             stamps: (None, None),
             last: None,
+            receipts: receipt::Receipts::default(),
         }
     }
 
@@ -418,6 +422,8 @@ impl Vault {
         self.lamport = self.lamport.max(entry.lamport);
         self.held
             .insert(*sequence, redact::held(entry).into_iter().collect());
+        self.receipts
+            .absorb(self.seals.data_key(), *sequence, entry);
         for (id, at_ms) in redact::erased_by(entry) {
             self.suspect = true;
             self.erased_in.entry(id).or_insert(*generation);

@@ -7,6 +7,7 @@ use foremind_types::Entry;
 
 use crate::redact::{self, Erased};
 
+use super::receipt::is_receipt;
 use super::{LOOSE_ENTRIES, REWRITE_BYTES, Run, SEGMENTS_PER_LEVEL, Vault};
 
 /// What a commit has to read before it can be written.
@@ -23,6 +24,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Whether something erased leaves the store with it.
+    #[must_use]
+    pub fn erases(&self) -> bool {
+        self.erases
+    }
+
     /// Whether the commit would change nothing but the order of what is stored.
     #[must_use]
     pub fn is_empty(&self) -> bool {
@@ -41,6 +48,7 @@ impl Vault {
         let mut plan = Plan::default();
         for entry in entries {
             plan.erased.extend(redact::erased_by(entry));
+            plan.erases |= entry.changes.iter().any(is_receipt);
         }
         let mut room = REWRITE_BYTES as u64;
         let mut left = false;

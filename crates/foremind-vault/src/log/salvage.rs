@@ -1,6 +1,6 @@
 //! What can be read of a log whose head is lost or names what is lost, and a new log made of it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_types::small::{SmallMap, SmallSet};
 
@@ -17,6 +17,9 @@ use crate::{DataKey, Key, VaultError};
 use super::batch::Writer;
 use super::head::{head_token, seal_head};
 use super::{EPOCH_BITS, Head, Sequenced};
+
+/// Is told of each run or profile: its generation, entries and plaintext.
+type Found<'f> = dyn FnMut(u64, Vec<Entry>, &[u8]) + 'f;
 
 /// Values of one commit that are looked for by name.
 const ORDINALS: u32 = 4096;
@@ -111,6 +114,38 @@ impl Salvage {
     pub fn entries(&self) -> BTreeMap<(WriterId, u64), Sequenced> {
         let mut found = BTreeMap::new();
         // Ascending generations: what was redacted later takes the place of what was stored first.
+        self.each(&mut |generation, entries, _| {
+            for entry in entries {
+                let name = (entry.writer, entry.counter);
+                found.insert(
+                    name,
+                    Sequenced {
+                        sequence: 0,
+                        generation,
+                        entry,
+                    },
+                );
+            }
+        });
+        found
+    }
+
+    /// The records of which any value holds something, in whatever form.
+    #[must_use]
+    pub fn held(&self) -> BTreeSet<RecordId> {
+        let mut held = BTreeSet::new();
+        self.each(&mut |_, entries, profile| {
+            for entry in &entries {
+                held.append(&mut redact::held(entry));
+            }
+            for heard in format::decode_profile(profile).unwrap_or_default() {
+                held.insert(heard.record.id);
+            }
+        });
+        held
+    }
+
+    fn each(&self, found: &mut Found<'_>) {
         for ((generation, _), chunks) in &self.commits {
             let mut chunks = chunks.iter().peekable();
             while let Some((ordinal, first)) = chunks.next() {
@@ -129,18 +164,9 @@ impl Salvage {
                     entries = format::decode_entries(&plain);
                 }
                 // What is no run is a profile, which is made anew, or lacks a part.
-                for entry in entries.unwrap_or_default() {
-                    let sequenced = Sequenced {
-                        sequence: 0,
-                        generation: *generation,
-                        entry,
-                    };
-                    let name = (sequenced.entry.writer, sequenced.entry.counter);
-                    found.insert(name, sequenced);
-                }
+                found(*generation, entries.unwrap_or_default(), first);
             }
         }
-        found
     }
 
     /// A new log of these entries, in the next epoch: all values that it needs.
