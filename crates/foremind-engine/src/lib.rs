@@ -22,6 +22,7 @@ mod statements;
 mod supersede;
 mod tokens;
 mod upkeep;
+mod word_index;
 mod write;
 
 pub use engine::Engine;

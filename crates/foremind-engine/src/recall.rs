@@ -336,14 +336,16 @@ fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordI
                 .record(id)
                 .is_some_and(|record| sight.sees(record) || sight.leads_on(record))
     };
-    let groups = sight.state.groups(|told| sight.scope.sees(told));
+    let groups = sight.state.words().groups(|told| sight.scope.sees(told));
     let words: Vec<RecordId> = question
         .query
         .map_or(Vec::new(), |query| {
-            sight
-                .state
-                .words()
-                .search(query, |group| groups.contains(&group), accepts, CANDIDATES)
+            sight.state.words().words().search(
+                query,
+                |group| groups.contains(&group),
+                accepts,
+                CANDIDATES,
+            )
         })
         .into_iter()
         .filter(|hit| hit.coverage >= WORDS_FLOOR)

@@ -11,7 +11,7 @@ use foremind_types::small::{SmallMap, SmallSet};
 
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
-use foremind_index::{Bm25, Vectors, dequantise};
+use foremind_index::{Vectors, dequantise};
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
@@ -19,6 +19,7 @@ use foremind_types::{
 };
 
 use crate::identity::{Identity, identity};
+use crate::word_index::WordIndex;
 
 /// The state of one memory.
 #[derive(Debug, Default)]
@@ -27,9 +28,8 @@ pub(crate) struct State {
     turns: BTreeMap<TurnKey, BTreeSet<RecordId>>,
     seen: SmallMap<WriterId, Seen>,
     // Derived from here on.
-    words: Bm25,
+    words: OnceLock<WordIndex>,
     vectors: Vectors,
-    groups: SmallMap<Scope, u32>,
     /// Asked for when something is written; made then.
     same: OnceLock<Same>,
     replaced_by: SmallMap<RecordId, SmallSet<RecordId>>,
@@ -198,7 +198,9 @@ impl State {
                         later.remove(&id);
                     }
                 }
-                self.words.remove(id);
+                if let Some(words) = self.words.get_mut() {
+                    words.remove(id);
+                }
             }
             if let Some(after) = after {
                 for quoted in after.evidence {
@@ -210,8 +212,11 @@ impl State {
                 if let (Some(same), Some(identity)) = (self.same.get_mut(), after.identity) {
                     same.entry(identity).or_default().insert(id);
                 }
-                if after.searchable {
-                    self.index_words(id);
+                let record = self.slots.get(&id).and_then(Slot::record);
+                if let (Some(words), Some(record), true) =
+                    (self.words.get_mut(), record, after.searchable)
+                {
+                    words.insert(record);
                 }
             }
         }
@@ -245,14 +250,6 @@ impl State {
             if ids.is_empty() {
                 same.remove(identity);
             }
-        }
-    }
-
-    fn index_words(&mut self, id: RecordId) {
-        if let Some(record) = self.slots.get(&id).and_then(Slot::record) {
-            let fresh = self.groups.len() as u32;
-            let group = *self.groups.entry(record.scope.clone()).or_insert(fresh);
-            self.words.insert(id, group, &record.text);
         }
     }
 
@@ -327,24 +324,17 @@ impl State {
 
     /// Whether an index names it.
     pub(crate) fn is_indexed(&self, id: RecordId) -> bool {
-        self.words.contains(id) || self.vectors.contains(id)
+        let words = self.words.get();
+        words.is_some_and(|index| index.words().contains(id)) || self.vectors.contains(id)
     }
 
-    pub(crate) fn words(&self) -> &Bm25 {
-        &self.words
+    pub(crate) fn words(&self) -> &WordIndex {
+        let searchable = || self.records().filter(|record| is_searchable(record));
+        self.words.get_or_init(|| WordIndex::of(searchable()))
     }
 
     pub(crate) fn vectors(&self) -> &Vectors {
         &self.vectors
-    }
-
-    /// The groups of the word index whose scope `sees` accepts.
-    pub(crate) fn groups(&self, sees: impl Fn(&Scope) -> bool) -> SmallSet<u32> {
-        self.groups
-            .iter()
-            .filter(|(scope, _)| sees(scope))
-            .map(|(_, group)| *group)
-            .collect()
     }
 
     /// A hash of everything that entries determine; what is derived from it is left out.

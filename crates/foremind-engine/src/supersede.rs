@@ -207,8 +207,8 @@ impl Engine {
             })
         };
         let accepts = |id: RecordId| fits(id).is_some();
-        let groups = state.groups(|scope| *scope == record.scope);
-        let words = state.words().search(
+        let groups = state.words().groups(|scope| *scope == record.scope);
+        let words = state.words().words().search(
             &record.text,
             |group| groups.contains(&group),
             accepts,
