@@ -60,7 +60,7 @@ pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
 ///
 /// Everything here works on values that the caller handed in, makes plain values, or throws. Nothing here can open a
 /// connection, read a clock, draw randomness or touch storage: those belong to the driver outside.
-const GLUE: [&str; 42] = [
+const GLUE: [&str; 44] = [
     "Error",
     "Number",
     "__wbindgen_bigint_get_as_i64",
@@ -98,10 +98,12 @@ const GLUE: [&str; 42] = [
     "new",
     "new_from_slice",
     "next",
+    "parse",
     "prototypesetcall",
     "push",
     "set",
     "slice",
+    "stringify",
     "value",
 ];
 

@@ -7,6 +7,7 @@ use foremind_vault::{
 
 use crate::Memory;
 use crate::catch_up::{CatchUp, Progress, VALUES_PER_READ};
+use crate::json;
 use crate::lines::Line;
 use crate::task::{Report, TaskReply, TaskStep, out_of_turn};
 
@@ -69,7 +70,7 @@ impl Export {
                     let writer = ParcelWriter::new(&passphrase, cost, draws)?;
                     self.writer = Some(writer);
                 }
-                self.line(&Line::begin(memory.memory_id(), at.now_ms))?;
+                self.line(Line::begin(memory.memory_id(), at.now_ms))?;
                 Ok(self.catch_up(memory))
             }
             (Phase::CatchingUp(mut reader), TaskReply::Values(values)) => {
@@ -143,7 +144,7 @@ impl Export {
                 let line = Line::entry(&one.entry).ok_or_else(|| {
                     Error::new(ErrorCode::Internal, "an entry has no form in an export")
                 })?;
-                self.line(&line)?;
+                self.line(line)?;
                 self.done = one.sequence;
                 self.entries += 1;
             }
@@ -157,7 +158,7 @@ impl Export {
     }
 
     fn end(&mut self) -> Result<TaskStep, Error> {
-        self.line(&Line::End {
+        self.line(Line::End {
             entries: self.entries,
             blake3: self.hash.finalize().to_hex().to_string(),
         })?;
@@ -166,11 +167,12 @@ impl Export {
         Ok(TaskStep::Piece(piece))
     }
 
-    fn line(&mut self, line: &Line) -> Result<(), Error> {
+    fn line(&mut self, line: Line) -> Result<(), Error> {
         let from = self.held.len();
-        let json = serde_json::to_vec(line)
-            .map_err(|_| Error::new(ErrorCode::Internal, "an entry cannot be written as JSON"))?;
-        self.held.extend_from_slice(&json);
+        let written = json::codec().and_then(|codec| (codec.write)(&json::Line(line)));
+        let json = written
+            .ok_or_else(|| Error::new(ErrorCode::Internal, "an entry cannot be written as JSON"))?;
+        self.held.extend_from_slice(json.as_bytes());
         self.held.push(b'\n');
         self.hash.update(&self.held[from..]);
         Ok(())

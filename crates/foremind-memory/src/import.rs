@@ -14,6 +14,7 @@ use zeroize::Zeroizing;
 
 use crate::Memory;
 use crate::catch_up::{CatchUp, Progress};
+use crate::json;
 use crate::lines::{self, LINE_BYTES, Line, VERSION};
 use crate::memory::{Planned, Prepared};
 use crate::task::{Report, TaskReply, TaskStep, out_of_turn};
@@ -456,8 +457,10 @@ impl Source {
             return Err(corrupt("the export goes on after its end"));
         }
         // The cause is told without the line, which is user text.
-        let read: Line = serde_json::from_slice(line)
-            .map_err(|_| invalid("a line of the file is not in the form of an export"))?;
+        let text = core::str::from_utf8(line).ok();
+        let read = text.and_then(|text| (json::codec()?.read)(text));
+        let json::Line(read) =
+            read.ok_or_else(|| invalid("a line of the file is not in the form of an export"))?;
         let hash = self.hash.finalize();
         self.hash.update(line);
         match read {

@@ -8,6 +8,7 @@ mod catch_up;
 mod erasure;
 mod export;
 mod import;
+pub mod json;
 mod lines;
 mod memory;
 mod merge;

@@ -1,7 +1,8 @@
 //! The one mapping of values and errors between the core and JavaScript.
 
+use foremind_memory::json::Codec;
 use foremind_types::{Ambient, Error, ErrorCode};
-use js_sys::{Object, Reflect};
+use js_sys::{JSON, Object, Reflect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use wasm_bindgen::{JsCast, JsValue};
@@ -49,6 +50,18 @@ pub(crate) fn receive_tagged<T: DeserializeOwned>(
     Reflect::set(&tagged, &variant, &fields).map_err(unknown)?;
     receive(tagged.into(), what)
 }
+
+/// JSON by the host's own functions.
+pub(crate) const JSON_OF_HOST: Codec = Codec {
+    write: |line| {
+        let object = send(line).ok()?;
+        JSON::stringify(&object).ok()?.as_string()
+    },
+    read: |text| {
+        let object = JSON::parse(text).ok()?;
+        serde_wasm_bindgen::from_value(object).ok()
+    },
+};
 
 /// An error as JavaScript sees it: `{ code, message }`.
 pub(crate) fn refuse(error: &Error) -> JsValue {

@@ -13,7 +13,7 @@ use foremind_memory::{Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};
 use foremind_types::{Error, ErrorCode, HeadId, Scope};
 use wasm_bindgen::prelude::*;
 
-use crate::border::{ambient, receive, receive_tagged, refuse, send};
+use crate::border::{JSON_OF_HOST, ambient, receive, receive_tagged, refuse, send};
 use crate::task_wire::{TaskIn, TaskReplyIn, TaskStepOut};
 use crate::wire::{CoreOptions, OpenReplyIn, OpenStepOut, ReplyIn, StepOut, SurveyOptions};
 
@@ -31,6 +31,7 @@ pub fn show_panics() {
 /// `invalid-argument` when they are of another version.
 #[wasm_bindgen(js_name = installData)]
 pub fn install_data(bundle: String) -> Result<(), JsValue> {
+    foremind_memory::json::install(JSON_OF_HOST);
     foremind_memory::install_data(bundle)
         .map_err(|error| refuse(&Error::new(ErrorCode::InvalidArgument, error.to_string())))
 }
