@@ -1,5 +1,6 @@
 //! What a match has to fulfil beside its pattern: check digits, entropy, form.
 
+use foremind_types::decimal;
 use foremind_types::order::sort_by;
 
 /// The checks of one shape, as its line names them.
@@ -71,7 +72,7 @@ impl Checks {
         for word in text.split(' ').filter(|word| !matches!(*word, "-" | "")) {
             let (name, value) = word.split_once('=').unwrap_or((word, ""));
             match name {
-                "entropy" => checks.entropy = value.parse().ok()?,
+                "entropy" => checks.entropy = decimal(value)? as f32,
                 "w" => checks.window = Some(value.parse().ok()?),
                 "digits" => checks.digits = value.parse().ok()?,
                 "len" => checks.len = value.parse().ok()?,

@@ -8,7 +8,7 @@
 use core::fmt;
 
 use foremind_types::{
-    Ambient, Domain, Grade, HeadId, Judgement, Reason, Severity, Stage, Subject, Tier, Ttl,
+    Ambient, Domain, Grade, HeadId, Judgement, Reason, Severity, Stage, Subject, Tier, Ttl, decimal,
 };
 
 use crate::consequences::Consequences;
@@ -114,7 +114,7 @@ fn calibration(line: &str) -> Option<Calibration> {
     let (head, numbers) = line.split_once('\t')?;
     let numbers: Vec<f32> = numbers
         .split('\t')
-        .map(|number| number.trim().parse().ok().filter(|x: &f32| x.is_finite()))
+        .map(|number| decimal(number.trim()).map(|number| number as f32))
         .collect::<Option<_>>()?;
     let [temperature, shift, threshold, certain, doubt] = numbers[..] else {
         return None;

@@ -8,6 +8,7 @@
 
 mod change;
 pub mod data;
+mod decimal;
 mod embedding;
 mod error;
 mod ids;
@@ -28,6 +29,7 @@ pub mod vocabulary;
 pub use serde;
 
 pub use change::{Change, Entry, Revision, Stamp};
+pub use decimal::decimal;
 pub use embedding::{Embedding, EncodeFailure, HeadId, ModelId, VECTOR_DIMENSIONS};
 pub use error::{Error, ErrorCode, Fault};
 pub use ids::{IdError, MemoryId, Name, RecordId, WriterId};

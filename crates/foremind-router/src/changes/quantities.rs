@@ -1,5 +1,7 @@
 //! Amounts with their units in a statement, and how those of two statements relate.
 
+use foremind_types::decimal;
+
 use super::*;
 
 /// A number with what it counts.
@@ -252,7 +254,7 @@ pub(super) fn parse_number(written: &str) -> (Option<f64>, &str) {
     } else {
         number.replace(',', ".")
     };
-    (plain.parse::<f64>().ok().filter(|n| *n < 1e12), glued)
+    (decimal(&plain).filter(|n| *n < 1e12), glued)
 }
 
 /// How the quantities of two statements relate.
