@@ -20,7 +20,7 @@ OLDER = {
 def domains():
     """The values of `Domain`, in the order of their declaration."""
     source = (ROOT / "crates/foremind-types/src/record.rs").read_text(encoding="utf-8")
-    body = source[source.index("    Domain {") : source.index("impl Domain")]
+    body = source[source.index("enum Domain {") : source.index("impl Domain")]
     return tuple(line.split('"')[1] for line in body.splitlines() if ' = "' in line)
 
 

@@ -1,7 +1,9 @@
 """Trains and compares the heads of the semantic stage on the English rows.
 
 usage: train.py MODEL_FOLDER FEATURES CACHE [--layers 0|2|3|4|6] [--rank 8] [--epochs 3] [--share 1.0] [--seed 0]
-                [--save FILE] [--report FILE]
+                [--start FILE --files written/a,written/b --replay 2000] [--save FILE] [--no-report]
+
+With --start training goes on from a saved head: with the rows of the named files, and as many older ones.
 
 MODEL_FOLDER holds model.safetensors and tokenizer.json (`cargo xtask model`), FEATURES is the output of the router's
 example `features` for all rows, CACHE a folder for the hidden states below the trained layers. `--layers 0` trains a
@@ -18,7 +20,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from minilm import LAYERS, MATRICES, WIDTH, Backbone, pad
 from labels import SHARES, SIZES, targets
@@ -80,8 +82,8 @@ def batches(lengths, generator):
     return cut
 
 
-def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-4, watch=None):
-    parameters = start(layers, rank, seed)
+def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-4, parameters=None):
+    parameters = parameters or start(layers, rank, seed)
     steps = (len(states) + BATCH - 1) // BATCH * epochs
     schedule = optax.warmup_cosine_decay_schedule(0, rate, max(1, steps // 10), steps, rate * 0.05)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=0.02))
@@ -104,8 +106,6 @@ def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-
             parameters, memory, value = step(parameters, memory, x, mask, y, w)
             values.append(float(value))
         print(f"epoch {epoch} loss {np.mean(values):.3f} {time.time() - began:.0f} s", flush=True)
-        if watch:
-            watch(parameters)
     return parameters
 
 
@@ -181,6 +181,18 @@ def save(path, parameters):
     save_file(tensors, path, {"model": model_id(), "head.route/1": words})
 
 
+def restore(path, layers):
+    """The parameters that `save` wrote."""
+    tensors, names = load_file(path), {part: name for name, part in PARTS.items()}
+    deltas = {}
+    for number in range(LAYERS - layers, LAYERS):
+        for part, name in names.items():
+            both = (tensors[f"delta.{number}.{part}.{which}"].T for which in "ab")
+            deltas[f"encoder.layer.{number}.{name}"] = tuple(map(jnp.asarray, both))
+    head = {"query": "pool", "hidden": "0.weight", "hidden_bias": "0.bias", "out": "1.weight", "out_bias": "1.bias"}
+    return {"deltas": deltas} | {name: jnp.asarray(tensors[f"head.route/1.{place}"].T) for name, place in head.items()}
+
+
 def statements_of(path):
     found = collections.defaultdict(list)
     with open(path, encoding="utf-8") as lines:
@@ -199,7 +211,9 @@ def main():
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=8e-4)
-    parser.add_argument("--save"), parser.add_argument("--report")
+    parser.add_argument("--save"), parser.add_argument("--start")
+    parser.add_argument("--files", default=""), parser.add_argument("--replay", type=int, default=2000)
+    parser.add_argument("--no-report", action="store_true")
     given = parser.parse_args()
 
     rows = [row for row in load_split(load_rows()) if row["lang"] == "en"]
@@ -207,9 +221,13 @@ def main():
     learning = [row for row in rows if row["part"] == "train"]
     np.random.default_rng(1).shuffle(learning)
     learning = learning[: round(given.share * len(learning))]
+    if given.start:
+        named = given.files.split(",")
+        older = [row for row in learning if row["file"] not in named][: given.replay]
+        learning = [row for row in learning if row["file"] in named] + older
     backbone = Backbone(given.model)
     texts, wanted, weight = examples(learning, statements)
-    measured = [row for row in rows if row["part"] in ("validation", "test")]
+    measured = [row for row in rows if row["part"] in ("validation", "test") and not given.no_report]
     asked = [(row, text) for row in measured for text in statements.get(row["id"]) or [row["text"]]]
     below = LAYERS - given.layers
     states = hidden_states(backbone, texts + [text for _, text in asked], below, given.cache)
@@ -219,10 +237,12 @@ def main():
         z = predict(backbone, given.layers, parameters, states[len(texts) :])
         return report(measured, [row["id"] for row, _ in asked], z, f"layers {given.layers} share {given.share}")
 
-    parameters = train(backbone, given.layers, given.rank, given.epochs, states[: len(texts)], wanted, weight, given.seed,
-                       given.rate, measure)
+    parameters = train(backbone, given.layers, given.rank, given.epochs, states[: len(texts)], wanted, weight, given.seed, given.rate,
+                       restore(given.start, given.layers) if given.start else None)
     if given.save:
         save(given.save, parameters)
+    if measured:
+        measure(parameters)
 
 
 if __name__ == "__main__":
