@@ -259,7 +259,7 @@ fn compile(
         .map(PathBuf::from)
         .or_else(|| std::env::home_dir().map(|home| home.join(".cargo")))
         .unwrap_or_default();
-    let flags = [
+    let mut flags = vec![
         format!(
             "--remap-path-prefix={}=foremind",
             workspace.root().display()
@@ -268,6 +268,14 @@ fn compile(
         format!("-Ctarget-feature={}", variant.target_features()),
         CODE_GENERATION.to_owned(),
     ];
+    // A folder below is named by the registry that a crate came from. Of two rules that match, the later one counts.
+    let registries = fs::read_dir(home.join("registry/src"))
+        .into_iter()
+        .flatten();
+    let mut folders: Vec<PathBuf> = registries.flatten().map(|folder| folder.path()).collect();
+    folders.sort();
+    let short = |folder: &PathBuf| format!("--remap-path-prefix={}=crates", folder.display());
+    flags.extend(folders.iter().map(short));
     let mut command = cargo();
     // The component's feature `model` holds that file.
     command.env(
