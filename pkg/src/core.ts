@@ -96,7 +96,7 @@ export type CoreTask =
 export interface CoreOpening {
   step(reply: OpenReply, nowMs: number, utcOffsetMin: number, entropy: Uint8Array): OpenStep;
   /** The profile as it is stored, between `profile` and `opened`. */
-  profile(scope: unknown, budgetTokens: number, nowMs: number): CoreResponse;
+  profile(scope: unknown, budgetTokens: number, forDevice: boolean, nowMs: number): CoreResponse;
   /** The memory, once, after `opened`. */
   take(): CoreMemory;
   free(): void;

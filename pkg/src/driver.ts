@@ -46,7 +46,7 @@ export async function driveProfile(
 ): Promise<CoreResponse> {
   const options: CoreOptions = { ...keys.wrap, create: false, profileFirst: true };
   const end = await runOpening(core, store, keys, options, signal, (opening) => ({
-    response: opening.profile(request.scope, request.budgetTokens, Date.now()),
+    response: opening.profile(request.scope, request.budgetTokens, request['audience'] === 'device', Date.now()),
   }));
   if ('response' in end) return quantised(end.response);
   try {

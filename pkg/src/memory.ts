@@ -2,7 +2,7 @@ import { aborted, closed } from './errors.js';
 import type { CoreRequest, CoreResponse } from './core.js';
 import type { Backend, MemoryEvent } from './session.js';
 import type {
-  BudgetOptions, CallOptions, Chain, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
+  Audience, BudgetOptions, CallOptions, Chain, Disclosure, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
   ForgetOptions, Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
   RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
 } from './types.js';
@@ -13,6 +13,8 @@ import {
 
 /** When the caller says nothing; the core's own default. */
 const BUDGET_TOKENS = 512;
+/** Prompts that the list of disclosures keeps. */
+const DISCLOSURES = 1000;
 const ROLES: readonly Role[] = ['user', 'assistant', 'tool'];
 const TIERS: readonly Tier[] = ['profile', 'store'];
 const GRADES: readonly Grade[] = ['modifier', 'circumstance', 'informer'];
@@ -25,6 +27,7 @@ const DOMAINS: readonly Domain[] = [
 ];
 
 const role = (value: unknown, what: string) => oneOf(value, ROLES, what);
+const audienceOf = (value: unknown, what: string) => oneOf(value, ['remote', 'device'] as const, what);
 const tier = (value: unknown, what: string) => oneOf(value, TIERS, what);
 
 /**
@@ -36,6 +39,8 @@ export class OpenMemory {
   readonly name: string;
   readonly #backend: Backend;
   readonly #listeners = new Map<keyof MemoryEvents, Set<(detail: never) => void>>();
+  readonly #pseudonyms = new Map<string, string>();
+  #disclosures: Disclosure[] = [];
   #isClosed = false;
 
   /** Opens a memory, begins it where there is none, and takes in a file that `export` has written. */
@@ -58,8 +63,8 @@ export class OpenMemory {
   /** The visible profile of a memory that is stored, without opening the memory: a few values are read, and no model.
    * `storage-lost` where nothing is stored. */
   static async profile(options: OpenOptions, scope: Scope, budget?: BudgetOptions): Promise<Prompt> {
-    const { budgetTokens } = optionsOf(budget, 'options');
-    const request = { verb: 'profile', scope: scopeOf(scope), budgetTokens: BUDGET_TOKENS, ...budgetOf(budgetTokens) };
+    const { budgetTokens, audience } = optionsOf(budget, 'options');
+    const request = { verb: 'profile', scope: scopeOf(scope), budgetTokens: BUDGET_TOKENS, ...budgetOf(budgetTokens), ...given('audience', audience, audienceOf) };
     return answerOf<Prompt>(await askOf(this)(options, request));
   }
 
@@ -140,26 +145,39 @@ export class OpenMemory {
 
   /** What the model should know before it answers `query`: the profile, and what is relevant. */
   async recall(scope: Scope, query: string, options?: RecallOptions): Promise<Prompt> {
-    const { budgetTokens, asOf, exposure, signal } = optionsOf(options, 'options');
-    return this.#call<Prompt>(signal, () => ({
+    const { budgetTokens, asOf, exposure, audience, signal } = optionsOf(options, 'options');
+    return this.#disclosed('recall', audience, this.#call<Prompt>(signal, () => ({
       verb: 'recall',
       scope: scopeOf(scope),
       query: textOf(query, 'query'),
       ...budgetOf(budgetTokens),
       ...asOfOf(asOf),
       ...given('exposure', exposure, (value, what) => oneOf(value, ['full', 'minimal'] as const, what)),
-    }));
+      ...given('audience', audience, audienceOf),
+    })));
   }
 
   /** The visible profile alone. Byte-stable until a write or `stableUntilMs`. */
   async profile(scope: Scope, options?: RecallOptions): Promise<Prompt> {
-    const { budgetTokens, asOf, signal } = optionsOf(options, 'options');
-    return this.#call<Prompt>(signal, () => ({
+    const { budgetTokens, asOf, audience, signal } = optionsOf(options, 'options');
+    return this.#disclosed('profile', audience, this.#call<Prompt>(signal, () => ({
       verb: 'profile',
       scope: scopeOf(scope),
       ...budgetOf(budgetTokens),
       ...asOfOf(asOf),
-    }));
+      ...given('audience', audience, audienceOf),
+    })));
+  }
+
+  /** An answer with what the placeholders of this memory's prompts stand for. */
+  restore(answer: string): string {
+    return textOf(answer, 'answer').replace(/\[[a-z]+-[a-z2-9]{5}\]/g, (placeholder) => this.#pseudonyms.get(placeholder) ?? placeholder);
+  }
+
+  /** What each prompt held, exactly, since this memory was opened: the latest 1,000, oldest first. `forget` empties the list and
+   * what `restore` knows, since both may hold what is gone. */
+  disclosures(): Disclosure[] {
+    return [...this.#disclosures];
   }
 
   /** One record. `unknown-id` when the scope sees none of that id. */
@@ -204,12 +222,17 @@ export class OpenMemory {
    * what was concluded from nothing else. Gives a receipt that `verify` checks. An id that is not there is `unknown-id`. */
   async forget(scope: Scope, target: ForgetTarget, options?: ForgetOptions): Promise<Forgotten> {
     const { preview, signal } = optionsOf(options, 'options');
-    return this.#call<Forgotten>(signal, () => ({
+    const forgotten = await this.#call<Forgotten>(signal, () => ({
       verb: 'forget',
       scope: scopeOf(scope),
       target: targetOf(target),
       ...given('preview', preview, booleanOf),
     }));
+    if (forgotten.erased > 0) {
+      this.#pseudonyms.clear();
+      this.#disclosures = [];
+    }
+    return forgotten;
   }
 
   /** Records in doubt, for a model of the host to judge. */
@@ -291,6 +314,15 @@ export class OpenMemory {
     if (this.#isClosed) return;
     this.#isClosed = true;
     await this.#backend.close();
+  }
+
+  async #disclosed(verb: Disclosure['verb'], audience: Audience | undefined, call: Promise<Prompt>): Promise<Prompt> {
+    const given = await call;
+    for (const { placeholder, text } of given.pseudonyms ?? []) this.#pseudonyms.set(placeholder, text);
+    const records = [...given.profile, ...given.joined, ...given.context].map(({ record }) => record.id);
+    this.#disclosures.push({ atMs: Date.now(), verb, audience: audience ?? 'remote', prompt: given.prompt, records });
+    if (this.#disclosures.length > DISCLOSURES) this.#disclosures.shift();
+    return given;
   }
 
   #byId<T>(verb: string, scope: Scope, id: string, options: CallOptions | undefined, more: () => Fields = () => ({})): Promise<T> {

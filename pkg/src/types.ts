@@ -151,6 +151,29 @@ export interface Turn {
 export interface BudgetOptions extends CallOptions {
   /** Hard limit on the rendered prompt, frame and headings included; 1 to 1,000,000, 512 when left out. */
   budgetTokens?: number;
+  /** Who reads it. `remote` (when left out), a model elsewhere: constraints as what to avoid, placeholders for names, addresses
+   * and numbers, which `restore` puts back. `device`: facts as they were told. */
+  audience?: Audience;
+}
+
+export type Audience = 'remote' | 'device';
+
+/** A placeholder in a prompt, and what it stands for. */
+export interface Pseudonym {
+  placeholder: string;
+  text: string;
+}
+
+/** What one prompt held. */
+export interface Disclosure {
+  /** When it was given out, Unix milliseconds. */
+  atMs: number;
+  verb: 'recall' | 'profile';
+  audience: Audience;
+  /** Exactly the text. */
+  prompt: string;
+  /** The records that it shows, in order. */
+  records: string[];
 }
 
 export interface RecallOptions extends BudgetOptions {
@@ -215,6 +238,8 @@ export interface Prompt {
   /** Best first. */
   context: Shown[];
   dropped: Dropped[];
+  /** What placeholders stand for. Not for the model; absent when there are none. */
+  pseudonyms?: Pseudonym[];
   /** True when the search went by words only, since no embedder was ready or the records have no vectors yet. */
   lexicalOnly: boolean;
   /** What the query asks about, strongest first; empty when that is uncertain. */

@@ -153,8 +153,8 @@ export class MemoryObject extends DurableObject<Env> {
   }
 
   /** The profile as it is stored: the log is not read for it. */
-  async #profile(store: DurableObjectStore, key: Uint8Array, { verb, scope, budgetTokens }: CoreRequest): Promise<CoreResponse> {
-    const request = { verb, scope, budgetTokens: budgetTokens as number };
+  async #profile(store: DurableObjectStore, key: Uint8Array, { verb, scope, budgetTokens, audience }: CoreRequest): Promise<CoreResponse> {
+    const request = { verb, scope, budgetTokens: budgetTokens as number, audience };
     const keys = new HostKey(key);
     try {
       return await driveProfile(coreOf(), store, keys, request, new AbortController().signal);

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::str::FromStr;
 
-use foremind_engine::{Exposure, ForgetTarget, Prompt};
+use foremind_engine::{Audience, Exposure, ForgetTarget, Prompt};
 use foremind_memory::{
     DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
     Response, Step, Written,
@@ -106,6 +106,7 @@ impl Open {
         budget_tokens: Option<u32>,
     ) -> Result<memories::Prompt, Error> {
         let request = Request::Recall {
+            audience: Audience::Device,
             scope: read_scope(scope)?,
             query,
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
@@ -124,6 +125,7 @@ impl Open {
         budget_tokens: Option<u32>,
     ) -> Result<memories::Prompt, Error> {
         let request = Request::Profile {
+            audience: Audience::Device,
             scope: read_scope(scope)?,
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
             as_of_ms: None,

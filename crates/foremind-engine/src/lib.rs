@@ -22,6 +22,7 @@ mod statements;
 mod supersede;
 mod tokens;
 mod upkeep;
+mod veil;
 mod word_index;
 mod write;
 
@@ -29,10 +30,11 @@ pub use engine::Engine;
 pub use foremind_router::{HeadError, MissingFile, NgramHead, has_data, install_data};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
-pub use request::{Exposure, ForgetTarget, IngestMode, Request, TurnStatus};
+pub use request::{Audience, Exposure, ForgetTarget, IngestMode, Request, TurnStatus};
 pub use response::{
     Chain, Dropped, DroppedReason, Ignored, Listing, Noted, Outcome, PendingList, Prompt, Response,
     Section, Shown, Stats,
 };
 pub use tokens::estimate as estimate_tokens;
 pub use upkeep::ProfileView;
+pub use veil::{Pseudonym, restored};

@@ -319,17 +319,26 @@ impl Op {
                 budget_tokens,
                 as_of_ms,
                 exposure,
+                audience,
             } => {
                 let time = Time::new(now_ms, *as_of_ms);
-                return engine.recall(scope, query, *budget_tokens, *exposure, vectors, time);
+                return engine.recall(
+                    scope,
+                    query,
+                    *budget_tokens,
+                    (*exposure, *audience),
+                    vectors,
+                    time,
+                );
             }
             Request::Profile {
                 scope,
                 budget_tokens,
                 as_of_ms,
+                audience,
             } => {
                 let time = Time::new(now_ms, *as_of_ms);
-                Response::Profile(engine.profile(scope, *budget_tokens, time)?)
+                Response::Profile(engine.profile(scope, *budget_tokens, *audience, time)?)
             }
             Request::Get { scope, id } => Response::Get {
                 record: engine.one(scope, *id, now_ms)?,

@@ -10,6 +10,7 @@ use foremind_types::{Domain, Grade, Record, Severity, Tier};
 use crate::render;
 use crate::response::{Dropped, DroppedReason, Section, Shown};
 use crate::tokens;
+use crate::veil::Veil;
 
 /// So many records of each domain go before the others of equal grade and severity.
 const DOMAIN_SLOTS: u32 = 2;
@@ -41,6 +42,7 @@ pub(crate) fn choose(
     candidates: Vec<Candidate<'_>>,
     budget_tokens: u32,
     room_tokens: u32,
+    veil: Veil<'_>,
 ) -> Visible {
     let share = u64::from(budget_tokens) * u64::from(PROFILE_BUDGET_PERCENT) / 100;
     let limit = u64::from(room_tokens).min(share);
@@ -52,10 +54,12 @@ pub(crate) fn choose(
         ..
     } in rank(candidates)
     {
-        let line = render::line(record, conflicting);
+        let full = visible.shown.len() >= PROFILE_ITEMS;
+        // What is not shown is not veiled: its cost is that of the whole text.
+        let line = render::line(record, conflicting, if full { veil.bare() } else { veil });
         // The line and its break.
         let tokens = tokens::estimate_line(&line).saturating_add(1);
-        let lacks = if visible.shown.len() >= PROFILE_ITEMS {
+        let lacks = if full {
             Some(DroppedReason::Items)
         } else if u64::from(visible.tokens) + u64::from(tokens) > limit {
             Some(DroppedReason::Tokens)

@@ -11,9 +11,10 @@ use crate::join::Join;
 use crate::manage::unknown_id;
 use crate::op::{Plan, VectorCache};
 use crate::recall::{self, Question, Sight, Time, status_at};
-use crate::request::Exposure;
+use crate::request::{Audience, Exposure};
 use crate::response::{Chain, Listing, PendingList, Prompt, Response, Stats};
 use crate::state::State;
+use crate::veil::Veil;
 
 /// Most records of one page.
 const PAGE_RECORDS: u32 = 1_000;
@@ -35,7 +36,7 @@ impl Engine {
         scope: &Scope,
         query: &str,
         budget_tokens: u32,
-        exposure: Exposure,
+        (exposure, audience): (Exposure, Audience),
         vectors: &VectorCache,
         time: Time,
     ) -> Result<Plan, Error> {
@@ -49,6 +50,7 @@ impl Engine {
         }
         let query = &query[..query.floor_char_boundary(QUERY_BYTES)];
         let sight = Sight {
+            veil: Veil::new(&self.state, audience),
             state: &self.state,
             scope,
             time,
@@ -75,9 +77,10 @@ impl Engine {
         &self,
         scope: &Scope,
         budget_tokens: u32,
+        audience: Audience,
         time: Time,
     ) -> Result<Prompt, Error> {
-        profile(&self.state, scope, budget_tokens, time)
+        profile(&self.state, scope, budget_tokens, audience, time)
     }
 
     /// A record as it is at `now_ms`.
@@ -214,10 +217,16 @@ pub(crate) fn profile(
     state: &State,
     scope: &Scope,
     budget_tokens: u32,
+    audience: Audience,
     time: Time,
 ) -> Result<Prompt, Error> {
     check_budget(budget_tokens)?;
-    let sight = Sight { state, scope, time };
+    let sight = Sight {
+        veil: Veil::new(state, audience),
+        state,
+        scope,
+        time,
+    };
     let question = Question {
         query: None,
         vector: None,

@@ -17,6 +17,7 @@ use crate::render;
 use crate::response::{Dropped, DroppedReason, Prompt, Section, Shown};
 use crate::state::State;
 use crate::tokens;
+use crate::veil::Veil;
 
 /// Least share of the query's informative words that a record must have to be found by words.
 const WORDS_FLOOR: f32 = 0.25;
@@ -51,6 +52,7 @@ pub(crate) struct Sight<'s> {
     pub(crate) state: &'s State,
     pub(crate) scope: &'s Scope,
     pub(crate) time: Time,
+    pub(crate) veil: Veil<'s>,
 }
 
 /// When something is asked, and for when.
@@ -240,7 +242,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         .collect();
     let stable_until_ms = candidates.iter().filter_map(|c| ends_ms(c.record)).min();
     let room = left.saturating_sub(heading(render::PROFILE));
-    let mut visible = profile::choose(candidates, budget_tokens, room);
+    let mut visible = profile::choose(candidates, budget_tokens, room, sight.veil);
     if !visible.shown.is_empty() {
         left = room - visible.tokens;
     }
@@ -307,7 +309,9 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         }
     };
     debug_assert_eq!(tokens, tokens::estimate(&prompt));
+    let records = visible.shown.iter().chain(&joined).chain(&context);
     Prompt {
+        pseudonyms: sight.veil.pseudonyms(records.map(|shown| &shown.record)),
         tokens,
         prompt,
         budget_tokens,
@@ -443,7 +447,7 @@ fn fit_joined(
     let mut used = 0_u32;
     for joined in joined {
         let record = joined.record;
-        let line = render::line(record, sight.conflicts(record).next().is_some());
+        let line = render::line(record, sight.conflicts(record).next().is_some(), sight.veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let room = if joined.is_close() {
             room_tokens
@@ -499,7 +503,7 @@ fn fit(
         let domain = record.route.domain;
         // "General" is the lack of a domain.
         let counted = domain != Domain::General && !named.contains(&domain);
-        let line = render::line(record, sight.conflicts(record).next().is_some());
+        let line = render::line(record, sight.conflicts(record).next().is_some(), sight.veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let places = of_domain.entry(domain).or_default();
         let lacks = if context.len() >= CONTEXT_ITEMS {

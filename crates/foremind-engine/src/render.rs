@@ -3,6 +3,8 @@
 
 use foremind_types::Record;
 
+use crate::veil::Veil;
+
 /// First line of the prompt.
 pub(crate) const OPEN: &str = "<memory>";
 /// Second line.
@@ -18,13 +20,13 @@ pub(crate) const CLOSE: &str = "</memory>";
 
 /// The line of a record, without the line break: domain, quoted text, who told it and on which day; then from and until
 /// which day it holds, where that is known, and whether another record may contradict it.
-pub(crate) fn line(record: &Record, conflicting: bool) -> String {
+pub(crate) fn line(record: &Record, conflicting: bool, veil: Veil<'_>) -> String {
     let times = &record.times;
     let day = |at_ms: i64| day(at_ms, times.utc_offset_min);
     let mut line = format!(
         "- {}: \"{}\" ({}, {}",
         record.route.domain.as_str(),
-        escape(&record.text),
+        veil.text(record),
         record.provenance.role.as_str(),
         day(times.told_ms),
     );
@@ -160,6 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::request::Audience;
 
     fn check(text: &str, expected: Expect) {
         expected.assert_eq(&escape(text));
@@ -229,6 +232,127 @@ mod tests {
             prop_assert_eq!(whole.matches('<').count(), 2);
             prop_assert_eq!(whole.matches('"').count(), 2);
             prop_assert_eq!(escape(&escaped), escaped);
+        }
+    }
+
+    /// A record as it is told, to be given other texts.
+    fn told() -> Record {
+        use crate::{Engine, Reply, Request, Step};
+        use foremind_types::{Ambient, Change, Name, Role, Scope};
+        let at = Ambient {
+            now_ms: 0,
+            utc_offset_min: 0,
+            entropy: [7; 32],
+        };
+        let mut engine = Engine::new();
+        let mut op = engine.begin(Request::Remember {
+            scope: Scope::user(Name::new("ada").unwrap()),
+            text: "I'm allergic to tree nuts".to_owned(),
+            role: Role::User,
+            thread: None,
+            turn: None,
+            tier: None,
+        });
+        let mut reply = Reply::Begin;
+        loop {
+            reply = match engine.step(&mut op, reply, &at) {
+                Step::Encode { .. } => Reply::Encoded(Err(foremind_types::EncodeFailure::NotReady)),
+                Step::Commit { changes, .. } => {
+                    let mut records = changes.into_iter().filter_map(|change| match change {
+                        Change::Add(record) => Some(*record),
+                        _ => None,
+                    });
+                    return records.next().unwrap();
+                }
+                Step::Done(result) => panic!("{result:?}"),
+            };
+        }
+    }
+
+    /// Texts made of what frames are made of; a million with `FOREMIND_LONG=1`.
+    #[test]
+    fn no_generated_text_breaks_the_frame() {
+        const PARTS: [&str; 40] = [
+            "</memory>",
+            "<memory>",
+            "\n",
+            "\r\n",
+            "\u{2028}",
+            "\u{85}",
+            "\"",
+            "\")",
+            "(user, 2026-01-01)",
+            "- food: \"",
+            "Profile:",
+            "Context:",
+            "```",
+            "`",
+            "<|im_start|>",
+            "[INST]",
+            "&lt;",
+            "\\n",
+            "\u{0}",
+            "\u{1b}[2J",
+            "\u{202e}",
+            "\u{2066}",
+            "\u{200b}",
+            "\u{e0041}",
+            "\u{feff}",
+            "\u{200d}",
+            "\u{fe0f}",
+            "👩",
+            "花",
+            "ا",
+            "I'm allergic to ",
+            "My son Theo",
+            "12 Baker Street",
+            "555-010-4477",
+            "a@b.example",
+            "[name-abcde]",
+            "{\"role\":\"system\"}",
+            " ",
+            "x",
+            "；",
+        ];
+        let long = std::env::var("FOREMIND_LONG").is_ok_and(|word| word == "1");
+        let texts = if long { 1_000_000_u32 } else { 4_000 };
+        let mut record = told();
+        let mut state = crate::state::State::default();
+        state.salt = [3; 16];
+        let mut seed = 1_u64;
+        let mut roll = |sides: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % sides
+        };
+        for number in 0..texts {
+            record.text.clear();
+            for _ in 0..=roll(10) {
+                match roll(8) {
+                    0 => record.text.extend(char::from_u32(roll(0x11_0000) as u32)),
+                    1 => record.text.extend(char::from_u32(roll(0x3000) as u32)),
+                    _ => record.text += PARTS[roll(PARTS.len() as u64) as usize],
+                }
+            }
+            let audience = [Audience::Remote, Audience::Device][number as usize % 2];
+            let line = line(&record, false, Veil::new(&state, audience));
+            let whole = prompt([line.as_str()], [], []);
+            let lines: Vec<&str> = whole
+                .split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c))
+                .collect();
+            let sound = lines.len() == 5
+                && [lines[0], lines[1], lines[2], lines[4]] == [OPEN, PREAMBLE, PROFILE, CLOSE]
+                && lines[3].starts_with("- allergy: \"")
+                && lines[3].ends_with("\" (user, 1970-01-01)")
+                && whole.matches('"').count() == 2
+                && whole.matches(['<', '>']).count() == 4
+                && !whole.contains('`')
+                && !whole.chars().any(|c| {
+                    is_invisible(c)
+                        && !matches!(c, '\u{200c}' | '\u{200d}' | '\u{fe0e}' | '\u{fe0f}')
+                });
+            assert!(sound, "{:?}: {whole:?}", record.text);
         }
     }
 }

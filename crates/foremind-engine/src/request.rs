@@ -67,6 +67,9 @@ pub enum Request {
         /// How much of the profile is shown.
         #[serde(default)]
         exposure: Exposure,
+        /// Who reads it.
+        #[serde(default)]
+        audience: Audience,
     },
     /// The visible profile alone.
     Profile {
@@ -78,6 +81,9 @@ pub enum Request {
         /// See [`Request::Recall`].
         #[serde(default, skip_serializing_if = "Option::is_none")]
         as_of_ms: Option<i64>,
+        /// See [`Request::Recall`].
+        #[serde(default)]
+        audience: Audience,
     },
     /// One record.
     Get {
@@ -197,6 +203,18 @@ vocabulary! {
         /// Only what may matter to the question: what bears on it, severe modifiers, and all when it is uncertain what the
         /// question is about.
         Minimal = "minimal",
+    }
+}
+
+vocabulary! {
+    /// Who reads a prompt.
+    #[derive(Default)]
+    pub enum Audience {
+        /// A model elsewhere: constraints as what to avoid, placeholders for names, addresses and numbers.
+        #[default]
+        Remote = "remote",
+        /// A model on this device: facts as they were told.
+        Device = "device",
     }
 }
 

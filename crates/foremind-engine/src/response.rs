@@ -2,6 +2,8 @@ use foremind_types::vocabulary;
 use foremind_types::{Domain, ErasedCounts, Receipt, Record, RecordId};
 use serde::{Deserialize, Serialize};
 
+use crate::veil::Pseudonym;
+
 /// The result of a [`crate::Request`]; `kind` is the verb.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(
@@ -147,6 +149,9 @@ pub struct Prompt {
     pub joined: Vec<Shown>,
     /// The context section, best first.
     pub context: Vec<Shown>,
+    /// What the placeholders in it stand for: not for the one who reads the prompt.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pseudonyms: Vec<Pseudonym>,
     /// What would have been shown with more room.
     pub dropped: Vec<Dropped>,
     /// Whether the search went by words only, since the query or the records have no vectors.

@@ -27,6 +27,8 @@ pub(crate) struct State {
     slots: BTreeMap<RecordId, Slot>,
     turns: BTreeMap<TurnKey, BTreeSet<RecordId>>,
     seen: SmallMap<WriterId, Seen>,
+    /// What placeholders are made with.
+    pub(crate) salt: [u8; 16],
     // Derived from here on.
     words: OnceLock<WordIndex>,
     vectors: Vectors,

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::identity::identity;
 use crate::read;
 use crate::recall::{Time, status_at};
+use crate::request::Audience;
 use crate::response::Prompt;
 use crate::state::State;
 
@@ -23,20 +24,27 @@ pub struct ProfileView {
 
 impl ProfileView {
     /// From what [`Engine::profile_records`] gave: the records of the profile tier, each with the time when it was
-    /// last told or confirmed.
+    /// last told or confirmed. The salt is that of [`Engine::salt`].
     #[must_use]
-    pub fn new(records: Vec<(Record, i64)>) -> Self {
-        Self {
-            state: State::of_profile(records),
-        }
+    pub fn new(records: Vec<(Record, i64)>, salt: [u8; 16]) -> Self {
+        let mut state = State::of_profile(records);
+        state.salt = salt;
+        Self { state }
     }
 
     /// What the engine would answer to `profile`, to the byte.
     ///
     /// # Errors
     /// `invalid-argument` for a budget out of range.
-    pub fn prompt(&self, scope: &Scope, budget_tokens: u32, now_ms: i64) -> Result<Prompt, Error> {
-        read::profile(&self.state, scope, budget_tokens, Time::new(now_ms, None))
+    pub fn prompt(
+        &self,
+        scope: &Scope,
+        budget_tokens: u32,
+        audience: Audience,
+        now_ms: i64,
+    ) -> Result<Prompt, Error> {
+        let time = Time::new(now_ms, None);
+        read::profile(&self.state, scope, budget_tokens, audience, time)
     }
 }
 
@@ -55,6 +63,11 @@ impl Engine {
         self.state
             .changes_profile(&after)
             .then(|| self.state.profile_records(&after))
+    }
+
+    /// What placeholders are made with: a secret of the memory, the same for as long as it lives.
+    pub fn salt(&mut self, salt: [u8; 16]) {
+        self.state.salt = salt;
     }
 
     /// Passes a record that comes from outside through the guard, as every text is that is told.

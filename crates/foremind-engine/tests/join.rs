@@ -13,6 +13,7 @@ use foremind_engine::{Exposure, Prompt, Request, Response};
 
 fn asked(memory: &mut Memory, query: &str, exposure: Exposure) -> Prompt {
     let request = Request::Recall {
+        audience: foremind_engine::Audience::Device,
         scope: scope("ada"),
         query: query.to_owned(),
         budget_tokens: 512,
@@ -87,6 +88,7 @@ fn the_whole_prompt_keeps_the_budget() {
     for budget_tokens in [1, 60, 100, 150, 250] {
         for exposure in [Exposure::Full, Exposure::Minimal] {
             let request = Request::Recall {
+                audience: foremind_engine::Audience::Device,
                 scope: scope("ada"),
                 query: "A seafood recipe with beer and spinach?".to_owned(),
                 budget_tokens,

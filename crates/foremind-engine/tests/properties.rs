@@ -342,6 +342,7 @@ fn view(engine: Engine) -> Vec<Response> {
     for asker in [scope("ada"), scope("bob"), in_project("ada", "p")] {
         let mut requests = vec![
             Request::Recall {
+                audience: foremind_engine::Audience::Device,
                 scope: asker.clone(),
                 query: "macaron nut Lisbon 花生 dog".to_owned(),
                 budget_tokens: 900,
@@ -349,6 +350,7 @@ fn view(engine: Engine) -> Vec<Response> {
                 exposure: Exposure::Full,
             },
             Request::Recall {
+                audience: foremind_engine::Audience::Device,
                 scope: asker.clone(),
                 query: "visa cake 12".to_owned(),
                 budget_tokens: 300,

@@ -32,6 +32,7 @@ fn history(memory: &mut Memory, scope: &Scope, id: RecordId) -> Vec<Chain> {
 
 fn as_of(memory: &mut Memory, scope: &Scope, query: &str, as_of_ms: i64) -> Prompt {
     let recall = Request::Recall {
+        audience: foremind_engine::Audience::Device,
         scope: scope.clone(),
         query: query.to_owned(),
         budget_tokens: 512,

@@ -1,7 +1,8 @@
 //! One memory with its driver: no store, a clock of its own.
 
 use foremind_engine::{
-    Engine, Exposure, ForgetTarget, IngestMode, Prompt, Reply, Request, Response, Step, TurnStatus,
+    Audience, Engine, Exposure, ForgetTarget, IngestMode, Prompt, Reply, Request, Response, Step,
+    TurnStatus,
 };
 use foremind_types::{
     Ambient, Change, Entry, Error, ErrorCode, Name, Record, RecordId, Role, Scope, WriterId,
@@ -143,6 +144,7 @@ impl<'s> Memory<'s> {
             budget_tokens,
             as_of_ms,
             exposure,
+            audience: audience(),
         })? {
             Response::Recall(prompt) => Ok(prompt),
             _ => Err(mismatch()),
@@ -159,6 +161,7 @@ impl<'s> Memory<'s> {
             scope,
             budget_tokens,
             as_of_ms: None,
+            audience: audience(),
         })? {
             Response::Profile(prompt) => Ok(prompt),
             _ => Err(mismatch()),
@@ -209,4 +212,12 @@ fn refused(error: foremind_types::IdError) -> Error {
 
 fn mismatch() -> Error {
     Error::new(ErrorCode::Internal, "the response is of another verb")
+}
+
+/// Who the prompts are for: `FOREMIND_AUDIENCE=device`, or a model elsewhere.
+fn audience() -> Audience {
+    match std::env::var("FOREMIND_AUDIENCE") {
+        Ok(word) if word == "device" => Audience::Device,
+        _ => Audience::Remote,
+    }
 }

@@ -94,7 +94,8 @@ pub(crate) enum Prepared {
 }
 
 impl Memory {
-    pub(crate) fn new(engine: Engine, vault: Vault, writer: WriterId, exclusive: bool) -> Self {
+    pub(crate) fn new(mut engine: Engine, vault: Vault, writer: WriterId, exclusive: bool) -> Self {
+        engine.salt(vault.salt());
         Self {
             engine,
             vault,

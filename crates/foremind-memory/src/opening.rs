@@ -1,4 +1,4 @@
-use foremind_engine::{Engine, ProfileView, Response};
+use foremind_engine::{Audience, Engine, ProfileView, Response};
 use foremind_types::{Ambient, Error, ErrorCode, MemoryId, Scope, WriterId};
 use foremind_vault::{DataKey, Draws, Key, KeySlot, Vault, VaultError, WrapMethod};
 
@@ -104,13 +104,14 @@ impl Opening {
         &self,
         scope: &Scope,
         budget_tokens: u32,
+        audience: Audience,
         now_ms: i64,
     ) -> Result<Response, Error> {
         let view = self
             .profile
             .as_ref()
             .ok_or_else(|| Error::new(ErrorCode::Internal, "the stored profile was not read"))?;
-        let prompt = view.prompt(scope, budget_tokens, now_ms)?;
+        let prompt = view.prompt(scope, budget_tokens, audience, now_ms)?;
         Ok(Response::Profile(prompt))
     }
 
@@ -250,7 +251,7 @@ impl Opening {
                     return self.read_runs(vault, draws);
                 };
                 let records = heard.into_iter().map(|one| (one.record, one.heard_ms));
-                self.profile = Some(ProfileView::new(records.collect()));
+                self.profile = Some(ProfileView::new(records.collect(), vault.salt()));
                 self.phase = Phase::Shown(vault);
                 Ok(OpenStep::Profile)
             }

@@ -5,7 +5,7 @@ use foremind_types::data::{self, File};
 pub use foremind_types::data::MissingFile;
 
 use crate::lexicon::{FILES, LineError};
-use crate::{attributes, changes, consequences, kinds, language, questions, semantic};
+use crate::{attributes, changes, consequences, identifiers, kinds, language, questions, semantic};
 
 /// All of them.
 fn files() -> impl Iterator<Item = File> {
@@ -19,8 +19,23 @@ fn files() -> impl Iterator<Item = File> {
         changes::CUES,
         changes::MATTERS,
         changes::WEIGHTS,
+        identifiers::FILE,
         foremind_guard::KINDS,
     ])
+}
+
+/// Those whose words are words of a language.
+pub(crate) fn vocabulary() -> impl Iterator<Item = File> {
+    let others = [
+        consequences::FILE,
+        attributes::FILE,
+        questions::FILE,
+        kinds::FILE,
+        language::FILE,
+        changes::CUES,
+        changes::MATTERS,
+    ];
+    FILES.into_iter().chain(others)
 }
 
 /// Whether the data files are there. A router or a guard that is made before lets everything pass.

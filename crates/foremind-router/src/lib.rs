@@ -16,6 +16,7 @@ mod attributes;
 mod changes;
 mod consequences;
 mod data;
+mod identifiers;
 mod join;
 mod kinds;
 mod language;
@@ -42,6 +43,7 @@ use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
 
 pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
 pub use data::{MissingFile, has_data, install_data};
+pub use identifiers::{IdentifierKind, avoided, identifiers};
 pub use join::{Bearing, Query};
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
 

@@ -1,6 +1,6 @@
 //! A request on its way: a machine that says what it needs next.
 
-use foremind_engine::{Exposure, ForgetTarget, Prompt, Request, Response};
+use foremind_engine::{Audience, Exposure, ForgetTarget, Prompt, Request, Response};
 use foremind_types::limits::BUDGET_TOKENS;
 use foremind_types::{Ambient, Error, ErrorCode, Name, RecordId, Role, Scope};
 use serde::{Deserialize, Serialize};
@@ -716,6 +716,7 @@ impl Service {
             ));
         }
         let request = Request::Recall {
+            audience: Audience::Device,
             scope: grant.scope(),
             query,
             budget_tokens: budget(budget_tokens)?,
@@ -740,6 +741,7 @@ impl Service {
         max_age_ms: Option<u32>,
     ) -> Result<(), Problem> {
         let request = Request::Profile {
+            audience: Audience::Device,
             scope: grant.scope(),
             budget_tokens: budget(budget_tokens)?,
             as_of_ms: None,

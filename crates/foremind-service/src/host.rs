@@ -1,6 +1,6 @@
 //! The driver for hosts whose store answers at once: WASI, and native ones.
 
-use foremind_engine::{Prompt, Request, Response};
+use foremind_engine::{Audience, Prompt, Request, Response};
 use foremind_memory::{
     Capabilities, Key, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening,
     Reply as MemoryReply, Step as MemoryStep, Task, TaskReply, TaskStep, Written,
@@ -167,6 +167,7 @@ fn ask(
                 scope,
                 budget_tokens,
                 as_of_ms: None,
+                ..
             },
             _,
         ) => Some(Asked {
@@ -207,6 +208,7 @@ fn ask(
                 scope: asked.scope,
                 budget_tokens: asked.budget_tokens,
                 as_of_ms: None,
+                audience: Audience::Device,
             };
             match drive(host, &place.space, &mut memory, request, None)? {
                 Some(Response::Profile(prompt)) => Ok(Answer::Late(prompt)),
@@ -257,7 +259,12 @@ fn open(
             },
             OpenStep::Profile => {
                 if let Some(asked) = asked {
-                    let response = opening.profile(&asked.scope, asked.budget_tokens, at.now_ms);
+                    let response = opening.profile(
+                        &asked.scope,
+                        asked.budget_tokens,
+                        Audience::Device,
+                        at.now_ms,
+                    );
                     if let Ok(Response::Profile(prompt)) = response {
                         profile = Some(prompt);
                     }

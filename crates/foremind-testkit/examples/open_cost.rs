@@ -62,6 +62,7 @@ fn main() {
         let mut memory = open(HOST_KEY, &mut store, &mut ambient).unwrap();
         let opened = begun.elapsed();
         let request = Request::Recall {
+            audience: foremind_engine::Audience::Device,
             scope: scope.clone(),
             query: "Where did I take the violin?".to_owned(),
             budget_tokens: 512,

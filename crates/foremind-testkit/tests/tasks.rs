@@ -653,8 +653,16 @@ fn the_profile_is_answered_before_the_log_is_read() {
     let now_ms = ambient.tick().now_ms;
     for scope in [ada(), project] {
         for budget_tokens in [60, 100, 512, 5000] {
-            let early = opening.profile(&scope, budget_tokens, now_ms).unwrap();
+            let early = opening
+                .profile(
+                    &scope,
+                    budget_tokens,
+                    foremind_engine::Audience::Device,
+                    now_ms,
+                )
+                .unwrap();
             let request = Request::Profile {
+                audience: foremind_engine::Audience::Device,
                 scope: scope.clone(),
                 budget_tokens,
                 as_of_ms: None,
@@ -667,7 +675,9 @@ fn the_profile_is_answered_before_the_log_is_read() {
             assert!(!early.prompt.is_empty() || budget_tokens < 512);
         }
     }
-    let shown = opening.profile(&ada(), 512, now_ms).unwrap();
+    let shown = opening
+        .profile(&ada(), 512, foremind_engine::Audience::Device, now_ms)
+        .unwrap();
     assert!(format!("{shown:?}").contains("warfarin"));
     assert!(!format!("{shown:?}").contains("violet"));
 }

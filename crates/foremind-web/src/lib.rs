@@ -9,7 +9,7 @@ mod border;
 mod task_wire;
 mod wire;
 
-use foremind_memory::{Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};
+use foremind_memory::{Audience, Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};
 use foremind_types::{Error, ErrorCode, HeadId, Scope};
 use wasm_bindgen::prelude::*;
 
@@ -133,11 +133,19 @@ impl CoreOpening {
         &self,
         scope: JsValue,
         budget_tokens: u32,
+        device: bool,
         now_ms: f64,
     ) -> Result<JsValue, JsValue> {
         let at = ambient(now_ms, 0.0, &[0; 32])?;
+        let audience = if device {
+            Audience::Device
+        } else {
+            Audience::Remote
+        };
         let scope: Scope = receive(scope, "the scope")?;
-        let profile = self.opening.profile(&scope, budget_tokens, at.now_ms);
+        let profile = self
+            .opening
+            .profile(&scope, budget_tokens, audience, at.now_ms);
         send(&profile.map_err(|error| refuse(&error))?)
     }
 

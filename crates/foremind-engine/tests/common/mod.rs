@@ -183,6 +183,7 @@ impl Memory {
 
     pub fn recall(&mut self, scope: &Scope, query: &str, budget_tokens: u32) -> Prompt {
         let request = Request::Recall {
+            audience: foremind_engine::Audience::Device,
             scope: scope.clone(),
             query: query.to_owned(),
             budget_tokens,
@@ -197,6 +198,7 @@ impl Memory {
 
     pub fn profile(&mut self, scope: &Scope, budget_tokens: u32) -> Prompt {
         let request = Request::Profile {
+            audience: foremind_engine::Audience::Device,
             scope: scope.clone(),
             budget_tokens,
             as_of_ms: None,

@@ -89,6 +89,14 @@ impl Vault {
         mark
     }
 
+    /// A secret of the memory by which others cannot try names.
+    #[must_use]
+    pub fn salt(&self) -> [u8; 16] {
+        let mut salt = [0; 16];
+        salt.copy_from_slice(&keyed(self.data_key(), &[b"pseudonyms"]).as_bytes()[..16]);
+        salt
+    }
+
     /// Whether a content of this identity was erased.
     #[must_use]
     pub fn is_erased_content(&self, identity: &[u8; 16]) -> bool {
