@@ -7,7 +7,8 @@ import type {
   RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
 } from './types.js';
 import {
-  asOfOf, booleanOf, budgetOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, receiptOf, scopeOf, signalOf, targetOf,
+  asOfOf, booleanOf, budgetOf, deadlineOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, receiptOf, scopeOf, signalOf,
+  targetOf,
   textOf, type Fields,
 } from './validate.js';
 
@@ -145,7 +146,7 @@ export class OpenMemory {
 
   /** What the model should know before it answers `query`: the profile, and what is relevant. */
   async recall(scope: Scope, query: string, options?: RecallOptions): Promise<Prompt> {
-    const { budgetTokens, asOf, exposure, audience, signal } = optionsOf(options, 'options');
+    const { budgetTokens, asOf, exposure, audience, deadlineMs, explain, signal } = optionsOf(options, 'options');
     return this.#disclosed('recall', audience, this.#call<Prompt>(signal, () => ({
       verb: 'recall',
       scope: scopeOf(scope),
@@ -154,6 +155,8 @@ export class OpenMemory {
       ...asOfOf(asOf),
       ...given('exposure', exposure, (value, what) => oneOf(value, ['full', 'minimal'] as const, what)),
       ...given('audience', audience, audienceOf),
+      ...deadlineOf(deadlineMs),
+      ...given('explain', explain, booleanOf),
     })));
   }
 

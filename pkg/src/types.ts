@@ -184,6 +184,10 @@ export interface RecallOptions extends BudgetOptions {
    * that is what bears on it, severe modifiers, and all when it is uncertain what the question is about.
    */
   exposure?: 'full' | 'minimal';
+  /** Milliseconds that the search may take, by a rate of work, not by the clock; `partial` says when that was too little. */
+  deadlineMs?: number;
+  /** Whether each item tells how the search ranked it. */
+  explain?: boolean;
 }
 
 export interface ListOptions extends CallOptions {
@@ -212,6 +216,27 @@ export interface Shown {
   tokens: number;
   /** Why it is shown, for a person to read. */
   why: string[];
+  /** With `explain`, of items that the search found. */
+  explain?: Explain;
+}
+
+/** How the search ranked a record. The parts of `score` are shares of the best possible, each as far as it was added. */
+export interface Explain {
+  /** Place among all that was found, from 1; items of the profile have one as well. */
+  rank: number;
+  score: number;
+  /** Share of the query's informative words that the record has. */
+  words: number;
+  /** Cosine of query and record, where both have a vector. */
+  meaning?: number;
+  /** What the records told just before it in its conversation add. */
+  conversation: number;
+  /** What a name adds that one of the best has as well. */
+  names: number;
+  /** What it adds to be told in the time that the query names. */
+  time: number;
+  recency: number;
+  domain: number;
 }
 
 /** A record that found no room. */
@@ -242,6 +267,8 @@ export interface Prompt {
   pseudonyms?: Pseudonym[];
   /** True when the search went by words only, since no embedder was ready or the records have no vectors yet. */
   lexicalOnly: boolean;
+  /** True when `deadlineMs` did not last for a search through all records. */
+  partial?: boolean;
   /** What the query asks about, strongest first; empty when that is uncertain. */
   domains: Domain[];
   /** Until when the profile section stays the same without a write, Unix milliseconds; absent: for good. */

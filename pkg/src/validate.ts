@@ -4,6 +4,7 @@ import type { EmbedderOptions, EncodeOptions, ForgetTarget, KeySource, ModelSour
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._~-]{0,127}$/;
 const BUDGET_TOKENS_MAX = 1_000_000;
+const DEADLINE_MS_MAX = 60_000;
 const LIMIT_MAX = 1_000;
 
 /** Fields of a request under construction: what is absent stays absent, since the core refuses `undefined`. */
@@ -90,6 +91,10 @@ export function asOfOf(value: unknown): Fields {
 
 export function limitOf(value: unknown): Fields {
   return value === undefined ? {} : { limit: wholeOf(value, LIMIT_MAX, 'limit') };
+}
+
+export function deadlineOf(value: unknown): Fields {
+  return value === undefined ? {} : { deadlineMs: wholeOf(value, DEADLINE_MS_MAX, 'deadlineMs') };
 }
 
 /** `{ [field]: check(value) }`, or nothing when there is no value. */

@@ -11,10 +11,11 @@ usage: cargo xtask <command>
   components                      target/components alone, quickly
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
-  bench size|open|write [--json]  measure
+  bench size|open|write|recall [--json]  measure
   bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
   eval routing|inmind|indirect|supersession [...]  measure on labelled rows: --rows F | --tasks F, --background F,
-                                  --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json";
+                                  --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json
+  eval longmemeval|locomo [...]   measure what is found: --data F, --distractors N, --cache F, --budget-tokens N, --explain, --json";
 
 /// One parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,6 +57,11 @@ pub(crate) enum Command {
     /// Time from process start to first lexical recall.
     BenchOpen {
         /// One JSON object as the last line.
+        json: bool,
+    },
+    /// Time of one recall at several sizes, in wasm.
+    BenchRecall {
+        /// Print one JSON object on the last line.
         json: bool,
     },
     /// Time of one acknowledged write.
@@ -159,13 +165,16 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         }),
         "bench" => match rest.split_first() {
             None => Err(Error::Usage(
-                "bench: name a suite: size, open, write, embed".to_owned(),
+                "bench: name a suite: size, open, write, recall, embed".to_owned(),
             )),
             Some((&"size", rest)) => Ok(Command::BenchSize {
                 json: flags("bench size", rest, &["--json"])?,
             }),
             Some((&"open", rest)) => Ok(Command::BenchOpen {
                 json: flags("bench open", rest, &["--json"])?,
+            }),
+            Some((&"recall", rest)) => Ok(Command::BenchRecall {
+                json: flags("bench recall", rest, &["--json"])?,
             }),
             Some((&"write", rest)) => Ok(Command::BenchWrite {
                 json: flags("bench write", rest, &["--json"])?,
@@ -178,7 +187,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
                 })
             }
             Some((unknown, _)) => Err(Error::Usage(format!(
-                "bench: unknown suite `{unknown}`; there are size, open, write, embed"
+                "bench: unknown suite `{unknown}`; there are size, open, write, recall, embed"
             ))),
         },
         unknown => Err(Error::Usage(format!(
@@ -225,6 +234,7 @@ mod tests {
             ("bench size --json", Command::BenchSize { json: true }),
             ("bench open --json", Command::BenchOpen { json: true }),
             ("bench write --json", Command::BenchWrite { json: true }),
+            ("bench recall --json", Command::BenchRecall { json: true }),
             (
                 "bench embed --chart",
                 Command::BenchEmbed {

@@ -164,6 +164,18 @@ pub(crate) fn writes(workspace: &Workspace, json: bool) -> Result<(), Error> {
     print_figures(workspace, "benches/write.mjs", &mut command, json)
 }
 
+/// `bench recall`: one recall in wasm, beside Orama's hybrid search and a loop of cosines.
+///
+/// # Errors
+/// Those of the build and of the script.
+pub(crate) fn recalls(workspace: &Workspace, json: bool) -> Result<(), Error> {
+    build::everything(workspace, Profile::Release)?;
+    setup::npm_packages(workspace, "benches")?;
+    let mut command = Command::new("node");
+    command.arg("benches/recall.mjs");
+    print_figures(workspace, "benches/recall.mjs", &mut command, json)
+}
+
 /// Where the README finds its chart, below the root.
 const CHART: &str = "docs/embed.svg";
 /// The Python environment of [`baselines`], below the root.

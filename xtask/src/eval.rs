@@ -9,7 +9,14 @@ use crate::model;
 use crate::process::cargo;
 
 /// The suites that the heads have a say in.
-const JUDGED: [&str; 4] = ["routing", "inmind", "indirect", "supersession"];
+const JUDGED: [&str; 6] = [
+    "routing",
+    "inmind",
+    "indirect",
+    "supersession",
+    "longmemeval",
+    "locomo",
+];
 
 /// Runs `foremind-eval` in the caller's folder, so that paths mean what the caller means, with the heads that ship unless
 /// others are named. Its exit code is ours: 2 for bad input, whose one line it has printed already.

@@ -56,6 +56,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::BenchSize { json } => bench::size(&workspace, json),
         Command::BenchEmbed { json, chart } => bench::embed(&workspace, json, chart),
         Command::BenchOpen { json } => bench::open(&workspace, json),
+        Command::BenchRecall { json } => bench::recalls(&workspace, json),
         Command::BenchWrite { json } => bench::writes(&workspace, json),
     }
     .map(|()| ExitCode::SUCCESS)

@@ -112,6 +112,8 @@ impl Open {
             budget_tokens: budget_tokens.unwrap_or(BUDGET_TOKENS),
             as_of_ms: None,
             exposure: Exposure::Full,
+            deadline_ms: None,
+            explain: false,
         };
         match self.drive(request)? {
             Response::Recall(prompt) => Ok(shown(prompt)),

@@ -6,6 +6,7 @@
 //! produced, always gives the same state.
 
 mod engine;
+mod find;
 mod identity;
 mod join;
 mod manage;
@@ -32,8 +33,8 @@ pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
 pub use request::{Audience, Exposure, ForgetTarget, IngestMode, Request, TurnStatus};
 pub use response::{
-    Chain, Dropped, DroppedReason, Ignored, Listing, Noted, Outcome, PendingList, Prompt, Response,
-    Section, Shown, Stats,
+    Chain, Dropped, DroppedReason, Explain, Ignored, Listing, Noted, Outcome, PendingList, Prompt,
+    Response, Section, Shown, Stats,
 };
 pub use tokens::estimate as estimate_tokens;
 pub use upkeep::ProfileView;

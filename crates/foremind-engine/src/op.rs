@@ -3,6 +3,7 @@
 
 use foremind_types::small::SmallMap;
 
+use foremind_index::Work;
 use foremind_types::limits::EMBED_TEXTS;
 use foremind_types::{
     Ambient, Change, Embedding, EncodeFailure, ErasedCounts, Error, ErrorCode, Grade, HeadId,
@@ -11,13 +12,16 @@ use foremind_types::{
 
 use crate::engine::Engine;
 use crate::protocol::EMBEDDING_HEAD;
-use crate::read::Filter;
+use crate::read::{Asked, Filter};
 use crate::recall::Time;
 use crate::response::{Noted, Outcome};
 use crate::state::TurnKey;
 use crate::statements::Statement;
 use crate::write::{Told, Turn};
 use crate::{Reply, Request, Response, Step};
+
+/// Units of work that a slow host does in a millisecond: a phone of some years ago, in wasm. `bench recall` measures it.
+const WORK_PER_MS: u64 = 10_000;
 
 /// An operation under way. Several may be under way on one engine.
 #[derive(Debug)]
@@ -320,16 +324,20 @@ impl Op {
                 as_of_ms,
                 exposure,
                 audience,
+                deadline_ms,
+                explain,
             } => {
-                let time = Time::new(now_ms, *as_of_ms);
-                return engine.recall(
-                    scope,
+                let asked = Asked {
                     query,
-                    *budget_tokens,
-                    (*exposure, *audience),
-                    vectors,
-                    time,
-                );
+                    budget_tokens: *budget_tokens,
+                    exposure: *exposure,
+                    audience: *audience,
+                    work: deadline_ms.map_or(Work::unbounded(), |ms| {
+                        Work::new(u64::from(ms).saturating_mul(WORK_PER_MS))
+                    }),
+                    explain: *explain,
+                };
+                return engine.recall(scope, &asked, vectors, Time::new(now_ms, *as_of_ms), at);
             }
             Request::Profile {
                 scope,

@@ -95,6 +95,7 @@ pub(crate) fn choose(
                     record: record.clone(),
                     line,
                     tokens,
+                    explain: None,
                 });
             }
             Some(reason) => {

@@ -2,9 +2,12 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use foremind_index::Work;
 use foremind_types::limits::{BUDGET_TOKENS, PENDING_JUDGEMENTS, QUERY_BYTES};
 use foremind_types::order::sort_by_key;
-use foremind_types::{Domain, Error, ErrorCode, Judgement, Record, RecordId, Scope, Status, Tier};
+use foremind_types::{
+    Ambient, Domain, Error, ErrorCode, Judgement, Record, RecordId, Scope, Status, Tier,
+};
 
 use crate::engine::{Engine, invalid};
 use crate::join::Join;
@@ -30,18 +33,27 @@ pub(crate) struct Filter {
     pub(crate) after: Option<RecordId>,
 }
 
+/// What a recall asks for.
+pub(crate) struct Asked<'r> {
+    pub(crate) query: &'r str,
+    pub(crate) budget_tokens: u32,
+    pub(crate) exposure: Exposure,
+    pub(crate) audience: Audience,
+    pub(crate) work: Work,
+    pub(crate) explain: bool,
+}
+
 impl Engine {
     pub(crate) fn recall(
         &self,
         scope: &Scope,
-        query: &str,
-        budget_tokens: u32,
-        (exposure, audience): (Exposure, Audience),
+        asked: &Asked<'_>,
         vectors: &VectorCache,
         time: Time,
+        at: &Ambient,
     ) -> Result<Plan, Error> {
-        check_budget(budget_tokens)?;
-        let query = query.trim();
+        check_budget(asked.budget_tokens)?;
+        let query = asked.query.trim();
         if query.is_empty() {
             return Err(Error::new(
                 ErrorCode::TextEmpty,
@@ -50,7 +62,7 @@ impl Engine {
         }
         let query = &query[..query.floor_char_boundary(QUERY_BYTES)];
         let sight = Sight {
-            veil: Veil::new(&self.state, audience),
+            veil: Veil::new(&self.state, asked.audience),
             state: &self.state,
             scope,
             time,
@@ -59,17 +71,26 @@ impl Engine {
         if has_vectors && let Some(texts) = vectors.missing(core::iter::once(query)) {
             return Ok(Plan::Encode(texts));
         }
-        let asked = self.router.query(query);
+        let read = self.router.query(query);
         let question = Question {
             query: Some(query),
             vector: vectors.of(query).filter(|_| has_vectors),
             join: Some(Join {
                 router: &self.router,
-                query: &asked,
-                exposure,
+                query: &read,
+                exposure: asked.exposure,
             }),
+            then: self.router.span(
+                query,
+                &Ambient {
+                    now_ms: time.asked_ms(),
+                    ..at.clone()
+                },
+            ),
+            work: asked.work,
+            explain: asked.explain,
         };
-        let prompt = recall::recall(&sight, &question, budget_tokens);
+        let prompt = recall::recall(&sight, &question, asked.budget_tokens);
         Ok(Plan::Done(Response::Recall(prompt)))
     }
 
@@ -231,6 +252,9 @@ pub(crate) fn profile(
         query: None,
         vector: None,
         join: None,
+        then: None,
+        work: Work::unbounded(),
+        explain: false,
     };
     Ok(recall::recall(&sight, &question, budget_tokens))
 }

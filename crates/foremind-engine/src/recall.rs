@@ -1,16 +1,17 @@
-//! The prompt of a query: the visible profile, and what words and meaning of the query bring back.
+//! The prompt of a query: the visible profile, what bears on the question, and what was found for it.
 
 use std::collections::BTreeSet;
 
 use foremind_types::small::SmallMap;
 
-use foremind_index::{dequantise, fuse};
+use foremind_index::Work;
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN, PROFILE_ITEMS};
 use foremind_types::order::set_of;
 use foremind_types::{
     Domain, Embedding, Grade, Record, RecordId, Scope, Status, SupersedeKind, Supersedes, Tier,
 };
 
+use crate::find::{Found, Hit, find};
 use crate::join::{Join, Joined};
 use crate::profile::{self, Candidate};
 use crate::render;
@@ -19,23 +20,10 @@ use crate::state::State;
 use crate::tokens;
 use crate::veil::Veil;
 
-/// Least share of the query's informative words that a record must have to be found by words.
-const WORDS_FLOOR: f32 = 0.25;
-/// Least cosine to be found by meaning: unrelated sentences lie around 0.1 with the shipped model.
-const MEANING_FLOOR: f32 = 0.25;
-/// Least cosine where another record is above [`MEANING_FLOOR`]: the question has an answer here, and this may be the rest
-/// of it.
-const MEANING_FLOOR_BESIDE: f32 = 0.15;
-/// So far behind the nearest, in cosine, is nothing that answers the same question.
-const BESIDE_DISTANCE: f32 = 0.3;
 /// Most steps from a replaced record to what is current.
 const LINE_STEPS: usize = 1_024;
-/// Most records that are shown because a link joins them to one that was found.
-const LINKED_SHOWN: usize = 3;
 /// Dropped records from which on circumstances are no longer reported.
 const REPORTED: usize = 64;
-/// Most candidates of each ranking.
-const CANDIDATES: usize = 64;
 
 /// What is asked.
 pub(crate) struct Question<'q> {
@@ -45,6 +33,12 @@ pub(crate) struct Question<'q> {
     pub(crate) vector: Option<&'q Embedding>,
     /// What the query asks about; absent for the profile alone.
     pub(crate) join: Option<Join<'q>>,
+    /// The time that the query names, from and until, Unix milliseconds.
+    pub(crate) then: Option<(i64, i64)>,
+    /// How much may be looked at.
+    pub(crate) work: Work,
+    /// Whether each item tells how it was found.
+    pub(crate) explain: bool,
 }
 
 /// Where a record may be shown: current at `now_ms` and visible from the scope.
@@ -70,6 +64,11 @@ impl Time {
             now_ms,
             as_of_ms: as_of_ms.filter(|at_ms| *at_ms < now_ms),
         }
+    }
+
+    /// The time that is asked for.
+    pub(crate) fn asked_ms(self) -> i64 {
+        self.as_of_ms.unwrap_or(self.now_ms)
     }
 
     fn status(self, record: &Record) -> Status {
@@ -99,7 +98,11 @@ impl<'s> Sight<'s> {
     }
 
     /// The visible records that a link of one of the kinds joins to `record`, by id.
-    fn linked(&self, record: &Record, kinds: &[SupersedeKind]) -> impl Iterator<Item = &'s Record> {
+    pub(crate) fn linked(
+        &self,
+        record: &Record,
+        kinds: &[SupersedeKind],
+    ) -> impl Iterator<Item = &'s Record> {
         let conflict = |link: &&Supersedes| kinds.contains(&link.kind);
         let earlier = record
             .supersedes
@@ -119,7 +122,7 @@ impl<'s> Sight<'s> {
     }
 
     /// Whether it was replaced by something, so that what it says leads to that.
-    fn leads_on(&self, record: &Record) -> bool {
+    pub(crate) fn leads_on(&self, record: &Record) -> bool {
         self.scope.sees(&record.scope)
             && self.time.knows(record)
             && matches!(
@@ -129,7 +132,7 @@ impl<'s> Sight<'s> {
     }
 
     /// The visible records that took the place of `id`, by id.
-    fn successors(&self, id: RecordId) -> BTreeSet<RecordId> {
+    pub(crate) fn successors(&self, id: RecordId) -> BTreeSet<RecordId> {
         let mut found = BTreeSet::new();
         let mut seen = BTreeSet::from([id]);
         let mut ahead = vec![id];
@@ -151,25 +154,7 @@ impl<'s> Sight<'s> {
         found
     }
 
-    /// Puts in the place of what was replaced what replaced it; each stands once, at its best place.
-    fn current(
-        &self,
-        ids: impl Iterator<Item = RecordId>,
-        shown: &BTreeSet<RecordId>,
-    ) -> Vec<RecordId> {
-        let mut current: Vec<RecordId> = Vec::new();
-        let mut listed: BTreeSet<RecordId> = shown.clone();
-        for id in ids {
-            let places = match self.record(id) {
-                Some(_) => BTreeSet::from([id]),
-                None => self.successors(id),
-            };
-            current.extend(places.into_iter().filter(|id| listed.insert(*id)));
-        }
-        current
-    }
-
-    fn record(&self, id: RecordId) -> Option<&'s Record> {
+    pub(crate) fn record(&self, id: RecordId) -> Option<&'s Record> {
         self.state.record(id).filter(|record| self.sees(record))
     }
 
@@ -226,7 +211,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
 
     let candidates: Vec<Candidate<'_>> = sight
         .state
-        .records()
+        .bearing()
         .filter(|record| profile::is_candidate(record) && sight.sees(record))
         .filter(|record| {
             question
@@ -258,7 +243,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         }
         let current = sight
             .state
-            .records()
+            .bearing()
             .filter(|record| sight.sees(record))
             .map(|record| Candidate {
                 record,
@@ -273,9 +258,26 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         shown.extend(joined.iter().map(|shown| shown.record.id));
     }
 
-    let found = find(sight, question, &shown);
+    let mut found = match question.query {
+        Some(_) => find(sight, question),
+        None => Found {
+            hits: Vec::new(),
+            lexical_only: true,
+            partial: false,
+        },
+    };
+    if question.explain {
+        for shown in visible.shown.iter_mut().chain(&mut joined) {
+            let hit = found
+                .hits
+                .iter()
+                .find(|hit| hit.record.id == shown.record.id);
+            shown.explain = hit.map(|hit| hit.explain.clone());
+        }
+    }
+    found.hits.retain(|hit| !shown.contains(&hit.record.id));
     let room = left.saturating_sub(heading(render::CONTEXT));
-    let (context, unshown) = fit(sight, found.records, domains, room);
+    let (context, unshown) = fit(sight, found.hits, domains, room, question.explain);
     let retrieved = set_of(context.iter().chain(&joined).map(|shown| shown.record.id));
     let mut dropped = visible.dropped;
     let reported = set_of(dropped.iter().map(|dropped| dropped.id));
@@ -320,118 +322,10 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         context,
         dropped,
         lexical_only: found.lexical_only,
+        partial: found.partial,
         domains: domains.clone(),
         stable_until_ms,
     }
-}
-
-struct Found<'s> {
-    /// Best first, with how they were found.
-    records: Vec<(&'s Record, Vec<&'static str>)>,
-    lexical_only: bool,
-}
-
-/// What words and meaning bring back, those left out that are `shown` already.
-fn find<'s>(sight: &Sight<'s>, question: &Question<'_>, shown: &BTreeSet<RecordId>) -> Found<'s> {
-    let accepts = |id: RecordId| {
-        !shown.contains(&id)
-            && sight
-                .state
-                .record(id)
-                .is_some_and(|record| sight.sees(record) || sight.leads_on(record))
-    };
-    let groups = sight.state.words().groups(|told| sight.scope.sees(told));
-    let words: Vec<RecordId> = question
-        .query
-        .map_or(Vec::new(), |query| {
-            sight.state.words().words().search(
-                query,
-                |group| groups.contains(&group),
-                accepts,
-                CANDIDATES,
-            )
-        })
-        .into_iter()
-        .filter(|hit| hit.coverage >= WORDS_FLOOR)
-        .map(|hit| hit.id)
-        .collect();
-    let words = sight.current(words.into_iter(), shown);
-    let vector = question
-        .vector
-        .and_then(|vector| Some((vector, dequantise(vector).ok()?)));
-    let meaning: Vec<(RecordId, f32)> = vector.as_ref().map_or(Vec::new(), |(vector, wide)| {
-        sight
-            .state
-            .vectors()
-            .search(
-                &vector.model_id,
-                &vector.head_id,
-                wide,
-                MEANING_FLOOR_BESIDE,
-                accepts,
-                CANDIDATES,
-            )
-            .into_iter()
-            .map(|hit| (hit.id, hit.score))
-            .collect()
-    });
-    let answered = meaning
-        .first()
-        .is_some_and(|(_, score)| *score >= MEANING_FLOOR);
-    let nearest = if answered {
-        meaning.first().map_or(0.0, |(_, score)| *score)
-    } else {
-        0.0
-    };
-    // Far behind the nearest is noise.
-    let floor = (nearest - BESIDE_DISTANCE).max(MEANING_FLOOR_BESIDE);
-    let meaning: Vec<RecordId> = meaning
-        .into_iter()
-        .filter(|(_, score)| answered && *score >= floor)
-        .map(|(id, _)| id)
-        .collect();
-    let meaning = sight.current(meaning.into_iter(), shown);
-    let mut fused: Vec<RecordId> = fuse(&[&words, &meaning])
-        .into_iter()
-        .map(|(id, _)| id)
-        .collect();
-    with_linked(sight, &mut fused, shown);
-    let records = fused
-        .into_iter()
-        .filter_map(|id| {
-            let by = [("words", &words), ("meaning", &meaning)];
-            let why = by
-                .into_iter()
-                .filter(|(_, ranking)| ranking.contains(&id))
-                .map(|(name, _)| name)
-                .collect();
-            Some((sight.record(id)?, why))
-        })
-        .collect();
-    Found {
-        records,
-        lexical_only: vector.is_none(),
-    }
-}
-
-/// Puts behind each record those that may contradict it or belong to it: they are shown together.
-fn with_linked(sight: &Sight<'_>, ids: &mut Vec<RecordId>, shown: &BTreeSet<RecordId>) {
-    let mut listed: BTreeSet<RecordId> = shown.clone();
-    let mut together = Vec::with_capacity(ids.len());
-    for id in ids.drain(..) {
-        if !listed.insert(id) {
-            continue;
-        }
-        together.push(id);
-        let Some(record) = sight.record(id) else {
-            continue;
-        };
-        let others = sight
-            .linked(record, &[SupersedeKind::Conflict, SupersedeKind::Beside])
-            .map(|other| other.id);
-        together.extend(others.take(LINKED_SHOWN).filter(|id| listed.insert(*id)));
-    }
-    *ids = together;
 }
 
 /// Takes of what bears on the question what finds room, closest first. What only shares a domain with it leaves half of
@@ -469,6 +363,7 @@ fn fit_joined(
                     line,
                     tokens,
                     why: join.why(record),
+                    explain: None,
                 });
             }
             // What stays behind in the profile is reported there; the store's is not missed.
@@ -491,18 +386,24 @@ fn fit_joined(
 /// Takes what finds room, best first.
 fn fit(
     sight: &Sight<'_>,
-    found: Vec<(&Record, Vec<&'static str>)>,
+    found: Vec<Hit<'_>>,
     named: &[Domain],
     room_tokens: u32,
+    explain: bool,
 ) -> (Vec<Shown>, Vec<Dropped>) {
     let mut context: Vec<Shown> = Vec::new();
     let mut dropped = Vec::new();
     let mut used = 0_u32;
     let mut of_domain: SmallMap<Domain, usize> = SmallMap::new();
-    for (record, why) in found {
+    for hit in found {
+        let record = hit.record;
         let domain = record.route.domain;
         // "General" is the lack of a domain.
-        let counted = domain != Domain::General && !named.contains(&domain);
+        // What the best is about is what is asked about.
+        let best = context
+            .first()
+            .is_none_or(|best| best.record.route.domain == domain);
+        let counted = domain != Domain::General && !named.contains(&domain) && !best;
         let line = render::line(record, sight.conflicts(record).next().is_some(), sight.veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let places = of_domain.entry(domain).or_default();
@@ -523,7 +424,8 @@ fn fit(
                     record: record.clone(),
                     line,
                     tokens,
-                    why: why.into_iter().map(str::to_owned).collect(),
+                    why: hit.why.into_iter().map(str::to_owned).collect(),
+                    explain: explain.then_some(hit.explain),
                 });
             }
             Some(reason) => dropped.push(Dropped {

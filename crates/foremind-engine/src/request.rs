@@ -70,6 +70,13 @@ pub enum Request {
         /// Who reads it.
         #[serde(default)]
         audience: Audience,
+        /// Milliseconds that the search may take, by a rate of work; what is left undone then is said by
+        /// [`crate::Prompt::partial`]. Absent: all is looked at.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        deadline_ms: Option<u32>,
+        /// Whether each item tells how it was found.
+        #[serde(default, skip_serializing_if = "is_false")]
+        explain: bool,
     },
     /// The visible profile alone.
     Profile {
@@ -242,6 +249,10 @@ vocabulary! {
         /// The conversation is private: nothing is stored.
         Incognito = "incognito",
     }
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 fn owner() -> Role {

@@ -156,6 +156,9 @@ pub struct Prompt {
     pub dropped: Vec<Dropped>,
     /// Whether the search went by words only, since the query or the records have no vectors.
     pub lexical_only: bool,
+    /// Whether the work allowed for the search did not last for all records.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub partial: bool,
     /// Domains that the query asks about, strongest first; empty when uncertain.
     pub domains: Vec<Domain>,
     /// Until when the profile section stays the same without a write, Unix milliseconds; absent: for good.
@@ -174,8 +177,42 @@ pub struct Shown {
     /// Estimated tokens of the line, its line break included.
     pub tokens: u32,
     /// Why it stands here: names of the router's signals in the profile, and what of the question the fact affects
-    /// ("affects: home (marble -> acids, "vinegar"; source)"); `words` and `meaning` in the context.
+    /// ("affects: home (marble -> acids, "vinegar"; source)"); in the context `words`, `meaning`, `conversation` (told just after
+    /// one that was found), `name` (shares one with the best) or `time`, and nothing for what belongs to the item before.
     pub why: Vec<String>,
+    /// How the search ranked it, if that was asked for and it was found.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub explain: Option<Explain>,
+}
+
+/// What the search made of a record. The parts of the score are shares of the best possible, each as far as it was added.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Explain {
+    /// Place among all that was found, from 1; items of the profile have one as well.
+    pub rank: u32,
+    /// Sum of all parts.
+    pub score: f32,
+    /// Share of the query's informative words that the record has, 0 to 1.
+    pub words: f32,
+    /// Cosine of query and record.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<f32>,
+    /// What the records told just before it add.
+    pub conversation: f32,
+    /// What a name adds that one of the best has as well.
+    pub names: f32,
+    /// What it adds to be told in the time that the query names.
+    pub time: f32,
+    /// What its age adds.
+    pub recency: f32,
+    /// What its domain adds, when the query asks about it.
+    pub domain: f32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 vocabulary! {

@@ -12,14 +12,18 @@ use foremind_types::small::{SmallMap, SmallSet};
 use crate::protocol::EMBEDDING_HEAD;
 use foldhash::fast::FixedState;
 use foremind_index::{Vectors, dequantise};
+use foremind_router::KIND_REASON;
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
-    Change, Embedding, Entry, HeadId, ModelId, Name, Record, RecordId, Revision, Route, Scope,
-    Stage, Stamp, Status, WriterId,
+    Change, Embedding, Entry, HeadId, ModelId, Name, Reason, Record, RecordId, Revision, Route,
+    Scope, Stage, Stamp, Status, Tier, WriterId,
 };
 
 use crate::identity::{Identity, identity};
 use crate::word_index::WordIndex;
+
+/// So many ids around one are looked through for its conversation.
+const BESIDE_IDS: usize = 16;
 
 /// The state of one memory.
 #[derive(Debug, Default)]
@@ -38,6 +42,7 @@ pub(crate) struct State {
     /// Who has evidence from whom.
     quoted_by: SmallMap<RecordId, SmallSet<RecordId>>,
     without_vector: BTreeSet<RecordId>,
+    bearing: BTreeSet<RecordId>,
 }
 
 /// The records of each identity.
@@ -203,6 +208,7 @@ impl State {
                 if let Some(words) = self.words.get_mut() {
                     words.remove(id);
                 }
+                self.bearing.remove(&id);
             }
             if let Some(after) = after {
                 for quoted in after.evidence {
@@ -219,6 +225,9 @@ impl State {
                     (self.words.get_mut(), record, after.searchable)
                 {
                     words.insert(record);
+                }
+                if after.bears {
+                    self.bearing.insert(id);
                 }
             }
         }
@@ -265,6 +274,11 @@ impl State {
         self.slots.values().filter_map(Slot::record)
     }
 
+    /// The records that may bear on a question that they do not look like, by id.
+    pub(crate) fn bearing(&self) -> impl Iterator<Item = &Record> {
+        self.bearing.iter().filter_map(|id| self.record(*id))
+    }
+
     /// Those after `id`.
     pub(crate) fn records_after(&self, id: Option<RecordId>) -> impl Iterator<Item = &Record> {
         use core::ops::Bound::{Excluded, Unbounded};
@@ -272,6 +286,53 @@ impl State {
         self.slots
             .range((from, Unbounded))
             .filter_map(|(_, slot)| slot.record())
+    }
+
+    /// The records told in `from_ms..to_ms`, by id.
+    pub(crate) fn told_between(
+        &self,
+        from_ms: i64,
+        to_ms: i64,
+    ) -> impl DoubleEndedIterator<Item = &Record> {
+        let at = |ms: i64| RecordId::new(ms, [0; 10]);
+        self.slots
+            .range(at(from_ms)..at(to_ms.max(from_ms)))
+            .filter_map(|(_, slot)| slot.record())
+    }
+
+    /// Up to `most` records of the same conversation that were told just `after` one, or just before it, nearest first.
+    /// Found among the ids around it, which sort by time.
+    pub(crate) fn beside(&self, record: &Record, after: bool, most: usize) -> Vec<&Record> {
+        let provenance = &record.provenance;
+        let key = |record: &Record| (record.times.told_ms, record.provenance.statement);
+        let fits = |(_, slot): (&RecordId, &'_ Slot)| {
+            slot.record().is_some_and(|other| {
+                other.provenance.thread == provenance.thread && other.scope == record.scope
+            })
+        };
+        if provenance.thread.is_none() {
+            return Vec::new();
+        }
+        // The statements of one turn have one time and are in no order among themselves.
+        let edge = |at_ms: i64| RecordId::new(at_ms, [0; 10]);
+        let at_ms = record.times.told_ms;
+        let mut near: Vec<&Record> = if after {
+            let ids = self.slots.range(edge(at_ms)..).take(BESIDE_IDS);
+            let near = ids.filter(|slot| fits(*slot));
+            let near = near.filter_map(|(_, slot)| slot.record());
+            near.filter(|other| key(other) > key(record)).collect()
+        } else {
+            let ids = self.slots.range(..edge(at_ms.saturating_add(1)));
+            let near = ids.rev().take(BESIDE_IDS).filter(|slot| fits(*slot));
+            let near = near.filter_map(|(_, slot)| slot.record());
+            near.filter(|other| key(other) < key(record)).collect()
+        };
+        sort_by_key(&mut near, |other| key(other));
+        if !after {
+            near.reverse();
+        }
+        near.truncate(most);
+        near
     }
 
     /// Number of ids known, erased ones included.
@@ -371,6 +432,7 @@ struct Derived {
     evidence: Vec<RecordId>,
     searchable: bool,
     current: bool,
+    bears: bool,
 }
 
 fn identity_of(record: &Record) -> Identity {
@@ -384,6 +446,12 @@ pub(crate) fn is_searchable(record: &Record) -> bool {
         record.status,
         Status::Current | Status::Superseded | Status::Retracted
     )
+}
+
+/// Whether it may bear on a question that it does not look like: it is in the profile, or of a kind that is known to.
+fn bears(record: &Record) -> bool {
+    let kind = |reason: &Reason| reason.signal.starts_with(KIND_REASON);
+    record.route.tier == Tier::Profile || record.route.reasons.iter().any(kind)
 }
 
 fn is_current(record: &Record) -> bool {
@@ -420,6 +488,7 @@ impl Slot {
             evidence: record.evidence.iter().map(|link| link.id).collect(),
             searchable: is_searchable(record),
             current: is_current(record),
+            bears: bears(record),
         })
     }
 
@@ -558,6 +627,7 @@ impl State {
         for (id, slot) in records.into_iter().map(slot) {
             if let Some(id) = id {
                 state.slots.insert(id, slot);
+                state.bearing.insert(id);
             }
         }
         state

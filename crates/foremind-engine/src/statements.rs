@@ -33,6 +33,12 @@ pub(crate) fn whole(
     routed(guard, router, &pieces, None, at)
 }
 
+/// Whether a text that was stored whole holds several statements: one of them does not retire another such text, since a
+/// part of it is no reason to give up the rest.
+pub(crate) fn is_note(router: &Router, text: &str) -> bool {
+    router.statements(text).len() > 1
+}
+
 /// The statements of a turn.
 pub(crate) fn of_turn(
     guard: &Guard,

@@ -21,6 +21,7 @@ use crate::op::VectorCache;
 use crate::recall::status_at;
 use crate::response::Outcome;
 use crate::state::State;
+use crate::statements::is_note;
 
 /// Most candidates that words find, and that meaning finds.
 const BY_WORDS: usize = 24;
@@ -70,7 +71,7 @@ impl Engine {
             let Some(record) = rest.first_mut() else {
                 break;
             };
-            if record.status != Status::Current {
+            if record.status != Status::Current || is_note(&self.router, &record.text) {
                 continue;
             }
             let own = self.router.facts(&record.text);
@@ -94,6 +95,7 @@ impl Engine {
                 if retired.contains(&earlier.id)
                     || earlier.status != Status::Current
                     || earlier.scope != record.scope
+                    || is_note(&self.router, &earlier.text)
                 {
                     continue;
                 }

@@ -19,6 +19,8 @@ fn asked(memory: &mut Memory, query: &str, exposure: Exposure) -> Prompt {
         budget_tokens: 512,
         exposure,
         as_of_ms: None,
+        deadline_ms: None,
+        explain: false,
     };
     match memory.run(request).unwrap() {
         Response::Recall(prompt) => prompt,
@@ -94,6 +96,8 @@ fn the_whole_prompt_keeps_the_budget() {
                 budget_tokens,
                 exposure,
                 as_of_ms: None,
+                deadline_ms: None,
+                explain: false,
             };
             let Response::Recall(prompt) = memory.run(request).unwrap() else {
                 panic!("not a recall");

@@ -348,6 +348,8 @@ fn view(engine: Engine) -> Vec<Response> {
                 budget_tokens: 900,
                 as_of_ms: None,
                 exposure: Exposure::Full,
+                deadline_ms: None,
+                explain: false,
             },
             Request::Recall {
                 audience: foremind_engine::Audience::Device,
@@ -356,6 +358,8 @@ fn view(engine: Engine) -> Vec<Response> {
                 budget_tokens: 300,
                 as_of_ms: None,
                 exposure: Exposure::Minimal,
+                deadline_ms: None,
+                explain: false,
             },
         ];
         for verb in ["list", "stats", "pending"] {

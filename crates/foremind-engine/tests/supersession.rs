@@ -38,6 +38,8 @@ fn as_of(memory: &mut Memory, scope: &Scope, query: &str, as_of_ms: i64) -> Prom
         budget_tokens: 512,
         exposure: foremind_engine::Exposure::Full,
         as_of_ms: Some(as_of_ms),
+        deadline_ms: None,
+        explain: false,
     };
     match memory.run(recall).unwrap() {
         Response::Recall(prompt) => prompt,

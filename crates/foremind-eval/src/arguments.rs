@@ -4,6 +4,10 @@ use std::path::PathBuf;
 
 use crate::input::Problem;
 
+const SUITES: &str = "routing, inmind, indirect, supersession, longmemeval, locomo";
+/// Budget of suites that measure what is found, not what finds room: twelve items of a turn each.
+const RETRIEVAL_TOKENS: u32 = 4_096;
+
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Suite {
@@ -15,13 +19,17 @@ pub(crate) enum Suite {
     Indirect,
     /// Scenarios in which facts change.
     Supersession,
+    /// Questions about sessions of the past, among sessions of others.
+    LongMemEval,
+    /// Questions about long conversations of two people.
+    LoCoMo,
 }
 
 /// One parsed command line.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Arguments {
     pub(crate) suite: Suite,
-    /// `--rows` of routing and indirect, `--tasks` of inmind.
+    /// `--rows` of routing and indirect, `--tasks` of inmind, `--data` of longmemeval and locomo.
     pub(crate) rows: PathBuf,
     pub(crate) background: Option<PathBuf>,
     pub(crate) background_labels: Option<PathBuf>,
@@ -30,6 +38,10 @@ pub(crate) struct Arguments {
     /// Only what was decided when the fact was written: the profile, without what a query adds to it.
     pub(crate) no_join: bool,
     pub(crate) budget_tokens: u32,
+    /// Sessions of other questions around those with evidence.
+    pub(crate) distractors: usize,
+    /// A file that keeps what texts were encoded to, so that the next run need not encode them again.
+    pub(crate) cache: Option<PathBuf>,
     /// The file of an n-gram head for what the lexical stage leaves open.
     pub(crate) ngrams: Option<PathBuf>,
     /// The encoder's model file, and the adapter file with the head that judges.
@@ -55,16 +67,14 @@ impl Arguments {
             Some("inmind") => Suite::InMind,
             Some("indirect") => Suite::Indirect,
             Some("supersession") => Suite::Supersession,
+            Some("longmemeval") => Suite::LongMemEval,
+            Some("locomo") => Suite::LoCoMo,
             Some(unknown) => {
                 return Err(Problem::Usage(format!(
-                    "unknown suite `{unknown}`; there are routing, inmind, indirect, supersession"
+                    "unknown suite `{unknown}`; there are {SUITES}"
                 )));
             }
-            None => {
-                return Err(Problem::Usage(
-                    "name a suite: routing, inmind, indirect, supersession".to_owned(),
-                ));
-            }
+            None => return Err(Problem::Usage(format!("name a suite: {SUITES}"))),
         };
         let mut rows = None;
         let mut parsed = Self {
@@ -74,7 +84,12 @@ impl Arguments {
             background_labels: None,
             pool: false,
             no_join: false,
-            budget_tokens: 512,
+            budget_tokens: match suite {
+                Suite::LongMemEval | Suite::LoCoMo => RETRIEVAL_TOKENS,
+                _ => 512,
+            },
+            distractors: 40,
+            cache: None,
             ngrams: None,
             model: None,
             adapter: None,
@@ -85,11 +100,13 @@ impl Arguments {
         };
         let wanted = match suite {
             Suite::InMind => "--tasks",
+            Suite::LongMemEval | Suite::LoCoMo => "--data",
             Suite::Routing | Suite::Indirect | Suite::Supersession => "--rows",
         };
         while let Some(flag) = arguments.next() {
             let traced = matches!(suite, Suite::InMind | Suite::Indirect);
             let changing = suite == Suite::Supersession;
+            let found = matches!(suite, Suite::LongMemEval | Suite::LoCoMo);
             let mut value = || {
                 arguments
                     .next()
@@ -118,12 +135,16 @@ impl Arguments {
                     }
                 }
                 "--part" if changing => parsed.part = Some(value()?),
-                "--budget-tokens" if traced || changing => {
-                    let number = value()?;
-                    parsed.budget_tokens =
-                        number.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-                            Problem::Usage(format!("--budget-tokens: `{number}` is no number"))
-                        })?;
+                "--cache" => parsed.cache = Some(value()?.into()),
+                "--distractors" if suite == Suite::LongMemEval => {
+                    parsed.distractors = number(&flag, &value()?)?;
+                }
+                "--budget-tokens" if traced || changing || found => {
+                    let tokens: u32 = number(&flag, &value()?)?;
+                    if tokens == 0 {
+                        return Err(Problem::Usage("--budget-tokens: `0` is too few".to_owned()));
+                    }
+                    parsed.budget_tokens = tokens;
                 }
                 unknown => return Err(Problem::Usage(format!("unknown argument `{unknown}`"))),
             }
@@ -134,6 +155,11 @@ impl Arguments {
         }
         Ok(parsed)
     }
+}
+
+fn number<N: core::str::FromStr>(flag: &str, text: &str) -> Result<N, Problem> {
+    text.parse()
+        .map_err(|_| Problem::Usage(format!("{flag}: `{text}` is no number")))
 }
 
 #[cfg(test)]
@@ -163,6 +189,10 @@ mod tests {
             parsed("supersession --rows r --model m --adapter a --part test --json").unwrap();
         assert_eq!(changing.model, Some("m".into()));
         assert_eq!(changing.part.as_deref(), Some("test"));
+        let found = parsed("longmemeval --data d --distractors 20 --cache c --json").unwrap();
+        assert_eq!((found.distractors, found.cache), (20, Some("c".into())));
+        assert_eq!(found.budget_tokens, RETRIEVAL_TOKENS);
+        assert!(parsed("locomo --data d").is_ok());
     }
 
     #[test]
@@ -176,6 +206,9 @@ mod tests {
             ("inmind --tasks t", "--background"),
             ("inmind --tasks t --background b --mode x", "`x`"),
             ("indirect --rows r --background b --budget-tokens 0", "`0`"),
+            ("longmemeval --rows r", "--rows"),
+            ("longmemeval --data d --distractors x", "`x`"),
+            ("locomo --data d --distractors 1", "--distractors"),
         ] {
             let problem = parsed(line).unwrap_err();
             assert_eq!(problem.exit_code(), 2, "{line}");

@@ -136,6 +136,22 @@ pub(crate) fn rows(path: &Path) -> Result<Vec<Row>, Problem> {
     Ok(rows)
 }
 
+/// A file that is one JSON list.
+///
+/// # Errors
+/// [`Problem::Input`] when the file cannot be read, is no JSON list, or holds nothing.
+pub(crate) fn list(path: &Path) -> Result<Vec<Value>, Problem> {
+    let shown = path.display();
+    let problem = |what: &dyn fmt::Display| Problem::Input(format!("{shown}: {what}"));
+    let text = fs::read_to_string(path).map_err(|error| problem(&error))?;
+    match serde_json::from_str(&text) {
+        Ok(Value::Array(rows)) if !rows.is_empty() => Ok(rows),
+        Ok(Value::Array(_)) => Err(problem(&"no rows")),
+        Ok(_) => Err(problem(&"no JSON list")),
+        Err(error) => Err(problem(&error)),
+    }
+}
+
 fn parse(text: &str, name: &str) -> Result<Vec<Row>, Problem> {
     text.lines()
         .enumerate()

@@ -1,4 +1,4 @@
-//! The benchmark runner: `foremind-eval routing|inmind|indirect|supersession`, started by `cargo xtask eval`.
+//! The benchmark runner: `foremind-eval routing|inmind|indirect|supersession|longmemeval|locomo`, started by `cargo xtask eval`.
 //!
 //! Progress and `--explain` listings go to standard error; the figures go to standard output, with `--json` as one JSON
 //! object on the last line. Exit code 2: a file is missing, a row is bad (its line is named) or the command line is wrong.
@@ -8,8 +8,12 @@
 
 mod arguments;
 mod baselines;
+mod dates;
 mod input;
+mod locomo;
+mod longmemeval;
 mod memory;
+mod ranking;
 mod rates;
 mod routing;
 mod stages;
@@ -49,5 +53,7 @@ fn run(arguments: &Arguments) -> Result<Value, Problem> {
         Suite::Routing => routing::measure(arguments),
         Suite::Supersession => supersession::measure(arguments),
         Suite::InMind | Suite::Indirect => trace::measure(arguments),
+        Suite::LongMemEval => longmemeval::measure(arguments),
+        Suite::LoCoMo => locomo::measure(arguments),
     }
 }

@@ -67,18 +67,55 @@ impl<'s> Memory<'s> {
     /// Those of the engine.
     pub(crate) fn ingest(&mut self, turn: &Turn) -> Result<Vec<Record>, Error> {
         self.now_ms += TURN_GAP_MS;
+        self.ingest_in(&format!("session-{}", turn.session), &turn.id, &turn.text)
+    }
+
+    /// Ingests a user's turn of a thread at the time that it is.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn ingest_in(
+        &mut self,
+        thread: &str,
+        turn: &str,
+        text: &str,
+    ) -> Result<Vec<Record>, Error> {
         let request = Request::Ingest {
             scope: self.scope.clone(),
-            thread: Name::new(format!("session-{}", turn.session)).map_err(refused)?,
-            turn: Name::new(turn.id.clone()).map_err(refused)?,
+            thread: Name::new(thread).map_err(refused)?,
+            turn: Name::new(turn).map_err(refused)?,
             role: Role::User,
-            text: turn.text.clone(),
+            text: text.to_owned(),
             status: TurnStatus::Ok,
             mode: IngestMode::On,
             finding: false,
         };
         match self.run(request)? {
             Response::Ingest { records, .. } => Ok(records.into_iter().map(|n| n.record).collect()),
+            _ => Err(mismatch()),
+        }
+    }
+
+    /// Stores a text as one record, said in a turn of a thread; the records that hold it.
+    ///
+    /// # Errors
+    /// Those of the engine.
+    pub(crate) fn remember(
+        &mut self,
+        thread: &str,
+        turn: &str,
+        text: &str,
+    ) -> Result<Vec<RecordId>, Error> {
+        let request = Request::Remember {
+            scope: self.scope.clone(),
+            text: text.to_owned(),
+            role: Role::User,
+            thread: Some(Name::new(thread).map_err(refused)?),
+            turn: Some(Name::new(turn).map_err(refused)?),
+            tier: None,
+        };
+        match self.run(request)? {
+            Response::Remember { records } => Ok(records.iter().map(|n| n.record.id).collect()),
             _ => Err(mismatch()),
         }
     }
@@ -145,6 +182,8 @@ impl<'s> Memory<'s> {
             as_of_ms,
             exposure,
             audience: audience(),
+            deadline_ms: None,
+            explain: true,
         })? {
             Response::Recall(prompt) => Ok(prompt),
             _ => Err(mismatch()),

@@ -1,9 +1,9 @@
 //! What judges a statement beside words: the files of the heads, and the encoder that one of them runs on.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use foremind_embed::{EMBEDDING_HEAD, Embedder};
 use foremind_engine::Engine;
@@ -21,6 +21,10 @@ pub(crate) struct Stages {
     encoder: Option<Embedder>,
     /// What texts were encoded to, for both heads: background is told to many memories.
     encoded: RefCell<HashMap<String, Vec<Embedding>>>,
+    /// Where that is kept from one run to the next.
+    cache: Option<PathBuf>,
+    /// How much of it stands there.
+    kept: Cell<usize>,
 }
 
 impl Stages {
@@ -53,11 +57,15 @@ impl Stages {
                 ));
             }
         };
-        Ok(Self {
+        let stages = Self {
             ngrams,
             encoder,
             encoded: RefCell::default(),
-        })
+            cache: arguments.cache.clone().filter(|_| !arguments.lexical),
+            kept: Cell::new(0),
+        };
+        stages.restore()?;
+        Ok(stages)
     }
 
     /// Words alone.
@@ -67,7 +75,63 @@ impl Stages {
             ngrams: None,
             encoder: None,
             encoded: RefCell::default(),
+            cache: None,
+            kept: Cell::new(0),
         }
+    }
+
+    /// Takes over what an earlier run kept, where it is of this model.
+    fn restore(&self) -> Result<(), Problem> {
+        let (Some(path), Some(encoder)) = (&self.cache, &self.encoder) else {
+            return Ok(());
+        };
+        let Ok(text) = fs::read_to_string(path) else {
+            return Ok(());
+        };
+        // The model's id names its adapter as well, so one text tells for all.
+        let own = encoder.encode(&["model"], &both_heads());
+        let own = own.map_err(|error| problem(path, &error))?;
+        let mut encoded = self.encoded.borrow_mut();
+        for line in text.lines() {
+            let (text, rows): (String, Vec<Embedding>) =
+                serde_json::from_str(line).map_err(|error| problem(path, &error))?;
+            let same = own
+                .iter()
+                .flatten()
+                .zip(&rows)
+                .all(|(own, row)| own.model_id == row.model_id && own.head_id == row.head_id);
+            if !same {
+                return Err(Problem::Input(format!(
+                    "{}: made by another model; delete it",
+                    path.display()
+                )));
+            }
+            encoded.insert(text, rows);
+        }
+        self.kept.set(encoded.len());
+        Ok(())
+    }
+
+    /// Keeps what was encoded for the next run.
+    ///
+    /// # Errors
+    /// [`Problem::Input`] when the file cannot be written.
+    pub(crate) fn save(&self) -> Result<(), Problem> {
+        let (Some(path), encoded) = (&self.cache, self.encoded.borrow()) else {
+            return Ok(());
+        };
+        if encoded.len() == self.kept.get() {
+            return Ok(());
+        }
+        let mut lines = String::new();
+        for row in encoded.iter() {
+            let line = serde_json::to_string(&row).map_err(|error| problem(path, &error))?;
+            lines += &line;
+            lines.push('\n');
+        }
+        fs::write(path, lines).map_err(|error| problem(path, &error))?;
+        self.kept.set(encoded.len());
+        Ok(())
     }
 
     /// The name of the deciding stages, for the figures.
@@ -144,7 +208,7 @@ impl Stages {
         heads: &[HeadId],
     ) -> Result<Vec<Vec<Embedding>>, EncodeFailure> {
         let encoder = self.encoder.as_ref().ok_or(EncodeFailure::NotReady)?;
-        let both = [HeadId(EMBEDDING_HEAD.to_owned()), route_head()];
+        let both = both_heads();
         let mut encoded = self.encoded.borrow_mut();
         let missing: Vec<&str> = texts
             .iter()
@@ -167,6 +231,10 @@ impl Stages {
             .map(wanted)
             .collect())
     }
+}
+
+fn both_heads() -> [HeadId; 2] {
+    [HeadId(EMBEDDING_HEAD.to_owned()), route_head()]
 }
 
 fn route_head() -> HeadId {

@@ -46,7 +46,7 @@ pub(crate) enum Holds {
 pub(crate) fn tasks(suite: Suite, path: &Path) -> Result<Vec<Task>, Problem> {
     let (id, fact, query) = match suite {
         Suite::InMind => ("task_id", "user_message", "query"),
-        Suite::Routing | Suite::Indirect | Suite::Supersession => ("id", "fact", "indirect_query"),
+        _ => ("id", "fact", "indirect_query"),
     };
     input::rows(path)?
         .iter()

@@ -1,5 +1,5 @@
 //! From text to terms, the same for records and queries: case folded, accents stripped, words by UAX #29,
-//! function words left out, English plurals folded; scripts written without spaces (Han, Kana, Hangul, Thai,
+//! function words left out, endings cut off; identifiers also whole; scripts written without spaces (Han, Kana, Hangul, Thai,
 //! Lao, Khmer, Burmese) as overlapping pairs of characters, which needs no dictionary.
 
 use std::collections::HashSet;
@@ -12,7 +12,19 @@ use unicode_segmentation::UnicodeSegmentation;
 /// Longest term kept, in characters; the rest of a longer word is ignored.
 const TERM_CHARS: usize = 40;
 
+/// Least letters of a stem; an English plural may leave one less.
+const STEM_CHARS: usize = 4;
+/// Longest ending of the list.
+const ENDING_CHARS: usize = 8;
+/// How often an ending is cut: "organisations" has three.
+const STEM_ROUNDS: usize = 3;
+/// Longest identifier kept whole.
+const IDENTIFIER_BYTES: usize = 80;
+
 static STOPWORDS: &str = include_str!("../data/stopwords.txt");
+static ENDINGS: &str = include_str!("../data/suffixes.txt");
+
+type Words = HashSet<&'static str, FixedState>;
 
 /// Case folded, accents stripped, compatibility forms folded.
 #[must_use]
@@ -75,6 +87,7 @@ pub(crate) fn each_term(text: &str, mut found: impl FnMut(&str)) {
 
 fn words(run: &str, found: &mut impl FnMut(&str)) {
     let stopwords = stopwords();
+    identifiers(run, found);
     for word in run.unicode_words() {
         // "don't" and "l'eau" are one word of UAX #29; their halves are what texts share.
         for part in word.split(['\'', '’']) {
@@ -83,7 +96,7 @@ fn words(run: &str, found: &mut impl FnMut(&str)) {
                 None => part,
             };
             if !part.is_empty() && !stopwords.contains(part) {
-                singular(part, found);
+                stem(part, found);
             }
         }
     }
@@ -107,30 +120,78 @@ fn pairs(run: &str, found: &mut impl FnMut(&str)) {
     }
 }
 
-/// The weak stemmer S of D. Harman, "How Effective is Suffixing?", 1991: English plurals only. Words of other
-/// languages that end alike are folded on both sides, which costs little.
-fn singular(word: &str, found: &mut impl FnMut(&str)) {
-    let plain = word.len() > 3 && word.bytes().all(|b| b.is_ascii_lowercase());
-    let ends_in = |endings: &[&str]| endings.iter().any(|ending| word.ends_with(ending));
-    if !plain || !word.ends_with('s') || ends_in(&["us", "ss"]) {
-        found(word);
-    } else if word.ends_with("ies") && !ends_in(&["eies", "aies"]) {
-        found(&format!("{}y", &word[..word.len() - 3]));
-    } else {
-        found(&word[..word.len() - 1]);
+/// The word without its endings. Words with digits stay as they are.
+fn stem(word: &str, found: &mut impl FnMut(&str)) {
+    let endings = endings();
+    let mut stem = word;
+    if word.chars().all(char::is_alphabetic) {
+        for _ in 0..STEM_ROUNDS {
+            let Some(shorter) = cut(stem, endings) else {
+                break;
+            };
+            stem = shorter;
+        }
+    }
+    found(stem);
+}
+
+/// Without the longest ending that leaves enough, and without half of the double consonant that is left: "running", "run".
+fn cut<'w>(word: &'w str, endings: &Words) -> Option<&'w str> {
+    let letters = word.chars().count();
+    let starts = word.char_indices().skip(STEM_CHARS - 1);
+    let stem = starts.zip(STEM_CHARS - 1..).find_map(|((at, _), left)| {
+        let ending = &word[at..];
+        let plural = ending == "s";
+        let enough = left >= STEM_CHARS || plural;
+        let kept = plural && word[..at].ends_with(['s', 'u']);
+        (letters - left <= ENDING_CHARS && enough && !kept && endings.contains(ending))
+            .then_some(&word[..at])
+    })?;
+    let mut last = stem.chars().rev();
+    let double = last.next() == last.next() && !stem.ends_with(['l', 's', 'z']);
+    match (
+        double && stem.len() > STEM_CHARS - 1,
+        stem.char_indices().last(),
+    ) {
+        (true, Some((at, _))) => Some(&stem[..at]),
+        _ => Some(stem),
     }
 }
 
-fn stopwords() -> &'static HashSet<&'static str, FixedState> {
-    static SET: OnceLock<HashSet<&'static str, FixedState>> = OnceLock::new();
-    SET.get_or_init(|| {
-        STOPWORDS
-            .lines()
-            .filter(|line| !line.starts_with('#'))
-            .filter_map(|line| line.split_once(": "))
-            .flat_map(|(_, words)| words.split(' '))
-            .collect()
-    })
+/// What has digits or marks inside, as it stands between spaces: a host, an address, an account or order number. Its parts are terms
+/// as well, but only the whole is the same thing.
+fn identifiers(run: &str, found: &mut impl FnMut(&str)) {
+    for token in run.split_whitespace() {
+        let token = token.trim_matches(|c: char| !c.is_alphanumeric());
+        let inner = token.contains(['.', '-', '_', '/', '@', ':', '#', '+']);
+        let named = token.contains('@') || token.contains(|c: char| c.is_ascii_digit());
+        let dotted = token.matches('.').count() > 1 || token.contains("//");
+        let number = token.chars().all(|c| c.is_ascii_digit() || c == '.');
+        if inner && (named || dotted) && !number && token.len() <= IDENTIFIER_BYTES {
+            let mut whole = String::from("=");
+            whole.push_str(token);
+            found(&whole);
+        }
+    }
+}
+
+fn endings() -> &'static Words {
+    static SET: OnceLock<Words> = OnceLock::new();
+    SET.get_or_init(|| listed(ENDINGS))
+}
+
+fn stopwords() -> &'static Words {
+    static SET: OnceLock<Words> = OnceLock::new();
+    SET.get_or_init(|| listed(STOPWORDS))
+}
+
+/// The words of a data file, each line of which begins with the language.
+fn listed(file: &'static str) -> Words {
+    file.lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| line.split_once(": "))
+        .flat_map(|(_, words)| words.split(' '))
+        .collect()
 }
 
 /// Marks that readers leave out when they type in a hurry. Vowel signs of Indic scripts, Thai tones and the
@@ -160,22 +221,60 @@ mod tests {
     }
 
     #[test]
-    fn words_lose_case_accents_and_plural() {
+    fn words_lose_case_accents_and_endings() {
         check(
             "My CATS ate Crème Brûlées!",
-            &["cat", "ate", "creme", "brulee"],
+            &["cat", "ate", "crem", "brul"],
         );
-        check(
-            "the allergies of a bus in trees",
-            &["allergy", "bus", "tree"],
-        );
-        check("Straße in Łódź", &["strasse", "lodz"]);
+        check("a bus, glass", &["bus", "glass"]);
+        check("Straße in Łódź", &["strass", "lodz"]);
         check("don't, l'eau", &["l", "eau"]);
+    }
+
+    #[test]
+    fn forms_of_a_word_are_one_term() {
+        for forms in [
+            "allergy allergies allergic",
+            "run runs running",
+            "paint painted painting paintings painter",
+            "nation national nations",
+            "organization organizations organized",
+            "house houses",
+            "Wohnung Wohnungen",
+            "Krankheit Krankheiten",
+            "maison maisons",
+            "cancion canción canciones",
+            "abogado abogados abogada",
+            "viagem viagens",
+            "ragazzo ragazzi ragazza",
+            "книга книги книгу книгами",
+            "врача врачу врачи",
+            "σκυλος σκυλου σκυλο",
+        ] {
+            let forms = terms(forms);
+            assert!(forms.windows(2).all(|pair| pair[0] == pair[1]), "{forms:?}");
+        }
+        for (one, other) in [
+            ("nurse", "nut"),
+            ("march", "market"),
+            ("house", "horse"),
+            ("anna", "anne"),
+        ] {
+            assert_ne!(terms(one), terms(other));
+        }
     }
 
     #[test]
     fn numbers_and_codes_stay_whole() {
         check("HbA1c 7.2 B12", &["hba1c", "7.2", "b12"]);
+        check("order AC-4431.", &["=ac-4431", "order", "ac", "4431"]);
+        assert!(terms("ask db-7.example.com").contains(&"=db-7.example.com".to_owned()));
+        assert!(terms("mail ada@example.com, please").contains(&"=ada@example.com".to_owned()));
+        assert!(
+            terms("well-known and/or")
+                .iter()
+                .all(|term| !term.starts_with('='))
+        );
     }
 
     #[test]
@@ -213,9 +312,11 @@ mod tests {
     }
 
     #[test]
-    fn the_stopword_file_is_in_normal_form() {
-        for word in stopwords() {
+    fn the_data_files_are_in_normal_form() {
+        for word in stopwords().iter().chain(endings()) {
             assert_eq!(normalise(word), *word);
         }
+        let longest = endings().iter().map(|ending| ending.chars().count()).max();
+        assert_eq!(longest, Some(ENDING_CHARS));
     }
 }

@@ -1,17 +1,18 @@
-//! BM25, vectors and their fusion.
+//! BM25 and vectors.
 //!
 //! The index knows record ids, texts and vectors, and nothing of what a record means: whether a record may
 //! be found is asked of the caller for each search. Scores are quantised to 1e-4 before they are compared and
 //! ties go by id, so every host ranks alike. What is removed leaves no trace in memory that the index owns.
 
 mod analysis;
+mod best;
 mod bm25;
-mod fuse;
 mod number;
 mod vectors;
+mod work;
 
 pub use analysis::{normalise, terms};
-pub use bm25::{Bm25, LexicalHit};
-pub use fuse::{FUSION_K, fuse};
+pub use bm25::{Bm25, Lexical, LexicalHit};
 pub use number::quantise;
 pub use vectors::{VectorError, VectorHit, Vectors, dequantise};
+pub use work::Work;

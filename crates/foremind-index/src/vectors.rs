@@ -1,12 +1,14 @@
 use core::fmt;
 use std::collections::HashMap;
 
+use foldhash::fast::FixedState;
 use foremind_types::{Embedding, HeadId, ModelId, RecordId, VECTOR_DIMENSIONS};
 
+use crate::best::Best;
 use crate::number::quantise;
+use crate::work::Work;
 
-/// Partial sums of a dot product: enough for the compiler to use wide registers, and a fixed order of
-/// addition, so that every host gets the same bits.
+/// Products formed at a time: as many as a 128-bit register holds.
 const LANES: usize = 16;
 
 /// Vectors by record: int8 rows with a scale, scanned whole. Each (model, head) has a table of its own; vectors
@@ -24,7 +26,7 @@ struct Table {
     scales: Vec<f32>,
     /// [`VECTOR_DIMENSIONS`] a row.
     rows: Vec<i8>,
-    places: HashMap<RecordId, usize>,
+    places: HashMap<RecordId, u32, FixedState>,
 }
 
 /// A record near a query.
@@ -127,19 +129,20 @@ impl Vectors {
                 ids: Vec::new(),
                 scales: Vec::new(),
                 rows: Vec::new(),
-                places: HashMap::new(),
+                places: HashMap::default(),
             });
             self.tables.len() - 1
         });
         let table = &mut self.tables[at];
         match table.places.get(&id) {
             Some(place) => {
-                table.scales[*place] = embedding.scale;
+                let place = *place as usize;
+                table.scales[place] = embedding.scale;
                 let from = place * VECTOR_DIMENSIONS;
                 table.rows[from..from + VECTOR_DIMENSIONS].copy_from_slice(&embedding.vector);
             }
             None => {
-                table.places.insert(id, table.ids.len());
+                table.places.insert(id, table.ids.len() as u32);
                 table.ids.push(id);
                 table.scales.push(embedding.scale);
                 table.rows.extend_from_slice(&embedding.vector);
@@ -167,9 +170,42 @@ impl Vectors {
         removed
     }
 
-    /// The records of the table of `model` and `head` that are at least `floor` near the query and that
-    /// `accepts`: nearest first, ties by id, at most `limit`. `query` has [`VECTOR_DIMENSIONS`] numbers; a
-    /// query of another length finds nothing.
+    /// The records of the query's model and head that are at least `floor` near it and that `accepts`: nearest first, ties
+    /// by id, at most `limit`. Rows that `work` does not last for are not looked at: the earliest told.
+    #[must_use]
+    pub fn nearest(
+        &self,
+        query: &Embedding,
+        floor: f32,
+        accepts: impl Fn(RecordId) -> bool,
+        limit: usize,
+        work: &mut Work,
+    ) -> Vec<VectorHit> {
+        let Some(table) = self.table(query) else {
+            return Vec::new();
+        };
+        let mut best = Best::new(limit);
+        let rows = table.rows.chunks_exact(VECTOR_DIMENSIONS);
+        // Latest first, since the latest is asked for most.
+        for ((row, scale), id) in rows.zip(&table.scales).zip(&table.ids).rev() {
+            if !work.take(Work::ROW) {
+                break;
+            }
+            let about = dot(&query.vector, row) as f32 * query.scale * *scale;
+            if !best.may_keep(about) {
+                continue;
+            }
+            let score = cosine(query, row, *scale);
+            if score >= floor {
+                best.offer(score, *id, 0.0, &accepts);
+            }
+        }
+        let hit = |(score, id, _)| VectorHit { id, score };
+        best.kept.into_iter().map(hit).collect()
+    }
+
+    /// The records of the table of `model` and `head` whose product with `query`, [`VECTOR_DIMENSIONS`] numbers that need not
+    /// be a unit vector, is at least `floor` and that `accepts`: largest first, ties by id, at most `limit`.
     #[must_use]
     pub fn search(
         &self,
@@ -180,26 +216,40 @@ impl Vectors {
         accepts: impl Fn(RecordId) -> bool,
         limit: usize,
     ) -> Vec<VectorHit> {
-        let table = self
-            .tables
-            .iter()
-            .find(|t| t.model == *model && t.head == *head);
+        let same = |table: &&Table| table.model == *model && table.head == *head;
+        let table = self.tables.iter().find(same);
         let Some(table) = table.filter(|_| query.len() == VECTOR_DIMENSIONS) else {
             return Vec::new();
         };
-        let mut hits: Vec<VectorHit> = table
-            .rows
-            .chunks_exact(VECTOR_DIMENSIONS)
-            .zip(&table.scales)
-            .zip(&table.ids)
-            .filter_map(|((row, scale), id)| {
-                let score = quantise(f64::from(dot(query, row) * scale));
-                (score >= floor && accepts(*id)).then_some(VectorHit { id: *id, score })
-            })
-            .collect();
-        hits.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.id.cmp(&b.id)));
-        hits.truncate(limit);
-        hits
+        let mut best = Best::new(limit);
+        let rows = table.rows.chunks_exact(VECTOR_DIMENSIONS);
+        for ((row, scale), id) in rows.zip(&table.scales).zip(&table.ids) {
+            let score = quantise(f64::from(dot_wide(query, row) * scale));
+            if score >= floor {
+                best.offer(score, *id, 0.0, &accepts);
+            }
+        }
+        let hit = |(score, id, _)| VectorHit { id, score };
+        best.kept.into_iter().map(hit).collect()
+    }
+
+    /// How near one record is to the query.
+    #[must_use]
+    pub fn of(&self, query: &Embedding, id: RecordId) -> Option<f32> {
+        let table = self.table(query)?;
+        let place = *table.places.get(&id)? as usize;
+        let from = place * VECTOR_DIMENSIONS;
+        let row = &table.rows[from..from + VECTOR_DIMENSIONS];
+        Some(cosine(query, row, table.scales[place]))
+    }
+
+    /// The vectors that a query may be compared with.
+    fn table(&self, query: &Embedding) -> Option<&Table> {
+        let same = |table: &&Table| table.model == query.model_id && table.head == query.head_id;
+        self.tables
+            .iter()
+            .find(same)
+            .filter(|_| check(query).is_ok())
     }
 }
 
@@ -208,6 +258,7 @@ impl Table {
         let Some(place) = self.places.remove(&id) else {
             return false;
         };
+        let place = place as usize;
         let last = self.ids.len() - 1;
         self.ids.swap_remove(place);
         self.scales.swap_remove(place);
@@ -216,7 +267,7 @@ impl Table {
         self.rows[last_from..].fill(0);
         self.rows.truncate(last_from);
         if let Some(moved) = self.ids.get(place) {
-            self.places.insert(*moved, place);
+            self.places.insert(*moved, place as u32);
         }
         true
     }
@@ -234,7 +285,13 @@ fn check(embedding: &Embedding) -> Result<(), VectorError> {
     Ok(())
 }
 
-fn dot(query: &[f32], row: &[i8]) -> f32 {
+/// Of two unit vectors, quantised. A sum of whole numbers, so it is the same on every host.
+fn cosine(query: &Embedding, row: &[i8], scale: f32) -> f32 {
+    let sum = dot(&query.vector, row);
+    quantise(f64::from(sum) * f64::from(query.scale) * f64::from(scale))
+}
+
+fn dot_wide(query: &[f32], row: &[i8]) -> f32 {
     let mut sums = [0.0_f32; LANES];
     for (query, row) in query.chunks_exact(LANES).zip(row.chunks_exact(LANES)) {
         for lane in 0..LANES {
@@ -242,6 +299,16 @@ fn dot(query: &[f32], row: &[i8]) -> f32 {
         }
     }
     sums.iter().sum()
+}
+
+fn dot(a: &[i8], b: &[i8]) -> i32 {
+    let lanes = a.chunks_exact(LANES).zip(b.chunks_exact(LANES));
+    lanes
+        .map(|(a, b)| {
+            let products = a.iter().zip(b).map(|(a, b)| i16::from(*a) * i16::from(*b));
+            products.map(i32::from).sum::<i32>()
+        })
+        .sum()
 }
 
 #[cfg(test)]
@@ -279,15 +346,16 @@ mod tests {
     }
 
     fn search(vectors: &Vectors, query: &Embedding, limit: usize) -> Vec<VectorHit> {
+        let hits = vectors.nearest(query, -1.0, |_| true, limit, &mut Work::unbounded());
         let wide = dequantise(query).unwrap();
-        vectors.search(
-            &query.model_id,
-            &query.head_id,
-            &wide,
-            -1.0,
-            |_| true,
-            limit,
-        )
+        let (model, head) = (&query.model_id, &query.head_id);
+        // Both ways of multiplying find the same; their last digit may differ.
+        let same = vectors.search(model, head, &wide, -1.0, |_| true, limit);
+        assert_eq!(hits.len(), same.len());
+        for (hit, same) in hits.iter().zip(&same) {
+            assert!((hit.score - same.score).abs() < 2e-4);
+        }
+        hits
     }
 
     proptest! {
@@ -311,6 +379,7 @@ mod tests {
             let hits = search(&vectors, &stored_query, usize::MAX);
             prop_assert_eq!(hits.len(), records.len());
             for hit in &hits {
+                prop_assert_eq!(vectors.of(&stored_query, hit.id), Some(hit.score));
                 let seed = records.iter().find(|(n, _)| id(**n) == hit.id).unwrap().1;
                 let exact: f32 = embedding(*seed, "m").1.iter().zip(&exact_query).map(|(a, b)| a * b).sum();
                 // Two int8 roundings of a unit vector of 384 dimensions.
@@ -356,6 +425,74 @@ mod tests {
             .map(|h| h.id)
             .collect();
         assert_eq!(ids, [id(1), id(2)]);
+    }
+
+    /// Around twenty centres, as close as sentences of one topic; the exact vectors are compared.
+    #[test]
+    fn the_ten_nearest_are_those_of_exact_vectors() {
+        let blend = |a: &[f32], b: &[f32], share: f32| -> Vec<f32> {
+            let mut sum: Vec<f32> = a.iter().zip(b).map(|(a, b)| a + share * b).collect();
+            let norm = sum.iter().map(|x| x * x).sum::<f32>().sqrt();
+            sum.iter_mut().for_each(|x| *x /= norm);
+            sum
+        };
+        let stored = |vector: &[f32]| {
+            let scale = vector.iter().fold(0.0_f32, |m, x| m.max(x.abs())) / 127.0;
+            Embedding {
+                vector: vector.iter().map(|x| (x / scale).round() as i8).collect(),
+                scale,
+                ..embedding(1, "a").0
+            }
+        };
+        let at = |n: u64| RecordId::new(n as i64, [0; 10]);
+        let mut vectors = Vectors::new();
+        let mut exact: Vec<Vec<f32>> = Vec::new();
+        for n in 0..2_000_u64 {
+            let vector = blend(
+                &embedding(n % 20 + 1, "a").1,
+                &embedding(n + 100, "a").1,
+                0.6,
+            );
+            vectors.insert(at(n), &stored(&vector)).unwrap();
+            exact.push(vector);
+        }
+        let mut found = 0;
+        for n in 0..40_u64 {
+            let query = blend(&exact[n as usize * 50], &embedding(n + 9_000, "a").1, 0.5);
+            let mut nearest: Vec<(u64, f32)> = (0..2_000)
+                .map(|n| {
+                    (
+                        n,
+                        exact[n as usize]
+                            .iter()
+                            .zip(&query)
+                            .map(|(a, b)| a * b)
+                            .sum(),
+                    )
+                })
+                .collect();
+            nearest.sort_by(|a, b| b.1.total_cmp(&a.1));
+            let hits = vectors.nearest(&stored(&query), -1.0, |_| true, 10, &mut Work::unbounded());
+            let wanted: Vec<RecordId> = nearest[..10].iter().map(|(n, _)| at(*n)).collect();
+            found += hits.iter().filter(|hit| wanted.contains(&hit.id)).count();
+        }
+        assert!(found >= 396, "{found} of 400");
+    }
+
+    #[test]
+    fn without_work_the_latest_are_looked_at() {
+        let mut vectors = Vectors::new();
+        for n in [1, 2, 3] {
+            vectors.insert(id(n), &embedding(7, "a").0).unwrap();
+        }
+        let mut work = Work::new(2 * Work::ROW);
+        let query = embedding(7, "a").0;
+        let hits = vectors.nearest(&query, -1.0, |_| true, 10, &mut work);
+        assert_eq!(
+            hits.iter().map(|h| h.id).collect::<Vec<_>>(),
+            [id(2), id(3)]
+        );
+        assert!(work.is_short());
     }
 
     #[test]

@@ -17,7 +17,7 @@ use foremind_types::data_file;
 pub(crate) const FILE: File = data_file!("consequences.tsv");
 
 /// Begins the names of reasons that say which kind of fact a statement is.
-pub(crate) const REASON: &str = "kind-";
+pub const REASON: &str = "kind-";
 
 /// A kind of fact.
 #[derive(Debug)]

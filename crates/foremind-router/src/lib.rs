@@ -28,6 +28,7 @@ mod questions;
 mod reading;
 mod semantic;
 mod signals;
+mod spans;
 mod statements;
 mod traps;
 mod triggers;
@@ -45,6 +46,7 @@ pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
 pub use data::{MissingFile, has_data, install_data};
 pub use identifiers::{IdentifierKind, avoided, identifiers};
 pub use join::{Bearing, Query};
+pub use kinds::REASON as KIND_REASON;
 pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
 
 /// The head on the encoder that this router is calibrated for.
@@ -62,6 +64,7 @@ use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
 use triggers::Triggers;
+use words::Words;
 
 /// Lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
@@ -376,6 +379,12 @@ impl Router {
     #[must_use]
     pub fn query_domains(&self, query: &str) -> Vec<Domain> {
         self.query(query).domains
+    }
+
+    /// The time of the past that a query names, from and until, Unix milliseconds: "last March", "two weeks ago".
+    #[must_use]
+    pub fn span(&self, query: &str, at: &Ambient) -> Option<(i64, i64)> {
+        spans::span(&Words::of(query), at)
     }
 
     /// How closely a fact with this route bears on a query, if it does.

@@ -130,7 +130,7 @@ const FOREIGN_MONTHS: &[(&str, u32)] = &[
     ("dezembro", 12),
     ("dicembre", 12),
 ];
-const WEEKDAYS: &[&str] = &[
+pub(crate) const WEEKDAYS: &[&str] = &[
     "monday",
     "tuesday",
     "wednesday",
@@ -320,15 +320,15 @@ pub(crate) fn session(at: &Ambient) -> Ttl {
 }
 
 /// The local calendar at the time of telling.
-struct Clock {
+pub(crate) struct Clock {
     now_ms: i64,
     offset_ms: i64,
     /// Days since 1970-01-01 in local time.
-    today: i64,
+    pub(crate) today: i64,
 }
 
 impl Clock {
-    fn new(at: &Ambient) -> Self {
+    pub(crate) fn new(at: &Ambient) -> Self {
         // Clamped to the years that the calendar below handles without overflow.
         let now_ms = at.now_ms.clamp(0, 253_402_300_799_000);
         let offset_ms = i64::from(at.utc_offset_min) * 60_000;
@@ -340,7 +340,7 @@ impl Clock {
     }
 
     /// The end of a local day, in Unix milliseconds.
-    fn end_of(&self, day: i64) -> i64 {
+    pub(crate) fn end_of(&self, day: i64) -> i64 {
         (day + 1) * DAY_MS - self.offset_ms
     }
 
@@ -613,12 +613,12 @@ impl Clock {
     }
 
     /// 0 is Monday.
-    fn today_weekday(&self) -> i64 {
+    pub(crate) fn today_weekday(&self) -> i64 {
         (self.today + 3).rem_euclid(7)
     }
 }
 
-fn month(word: &str) -> Option<u32> {
+pub(crate) fn month(word: &str) -> Option<u32> {
     if let Some((_, month)) = FOREIGN_MONTHS.iter().find(|(name, _)| *name == word) {
         return Some(*month);
     }
@@ -630,8 +630,19 @@ fn month(word: &str) -> Option<u32> {
     Some(at as u32 + 1)
 }
 
+/// A number in figures or words.
+pub(crate) fn number(word: &str) -> Option<i64> {
+    let foreign = FOREIGN_NUMBERS.iter().find(|(name, _)| *name == word);
+    match NUMBERS.iter().position(|number| *number == word) {
+        Some(number) => Some(number as i64),
+        None if foreign.is_some() => foreign.map(|(_, number)| *number),
+        None if matches!(word, "a" | "an") => Some(1),
+        None => word.parse().ok(),
+    }
+}
+
 /// "14", "14th": a day of a month.
-fn day_number(word: &str) -> Option<u32> {
+pub(crate) fn day_number(word: &str) -> Option<u32> {
     let digits = ["st", "nd", "rd", "th"]
         .iter()
         .find_map(|suffix| word.strip_suffix(suffix))
@@ -640,7 +651,7 @@ fn day_number(word: &str) -> Option<u32> {
 }
 
 /// Days since 1970-01-01. Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms".
-fn days(year: i64, month: u32, day: u32) -> i64 {
+pub(crate) fn days(year: i64, month: u32, day: u32) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let of_era = year.rem_euclid(400);
@@ -650,7 +661,7 @@ fn days(year: i64, month: u32, day: u32) -> i64 {
 }
 
 /// Year, month and day of days since 1970-01-01. Same source.
-fn civil(days: i64) -> (i64, u32, u32) {
+pub(crate) fn civil(days: i64) -> (i64, u32, u32) {
     let days = days + 719_468;
     let era = days.div_euclid(146_097);
     let of_era = days.rem_euclid(146_097);
@@ -666,7 +677,7 @@ fn civil(days: i64) -> (i64, u32, u32) {
     (year + era * 400 + i64::from(month <= 2), month, day)
 }
 
-fn last_of_month(day: i64) -> i64 {
+pub(crate) fn last_of_month(day: i64) -> i64 {
     let (year, month, _) = civil(day);
     if month == 12 {
         days(year + 1, 1, 1) - 1

@@ -722,6 +722,8 @@ impl Service {
             budget_tokens: budget(budget_tokens)?,
             exposure: Exposure::Full,
             as_of_ms: None,
+            deadline_ms: Some(deadline_ms),
+            explain: false,
         };
         plan.end = End::Prompt(None);
         let work = Work::Ask {

@@ -68,6 +68,8 @@ fn main() {
             budget_tokens: 512,
             as_of_ms: None,
             exposure: foremind_engine::Exposure::Full,
+            deadline_ms: None,
+            explain: false,
         };
         let begun = Instant::now();
         drive(

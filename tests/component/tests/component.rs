@@ -223,7 +223,9 @@ fn the_native_engine_stores_and_renders_the_same() {
     for query in [QUERY, "marble counter", "how many jars are in the pantry?"] {
         let there = desk.recall(query);
         let request = Request::Recall {
-            audience: foremind_engine::Audience::Device,
+            audience: foremind_memory::Audience::Device,
+            deadline_ms: None,
+            explain: false,
             as_of_ms: None,
             exposure: Exposure::Full,
             scope: ada(),

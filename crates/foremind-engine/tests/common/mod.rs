@@ -189,6 +189,8 @@ impl Memory {
             budget_tokens,
             as_of_ms: None,
             exposure: foremind_engine::Exposure::Full,
+            deadline_ms: None,
+            explain: false,
         };
         match self.run(request).unwrap() {
             Response::Recall(prompt) => prompt,
