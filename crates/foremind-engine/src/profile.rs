@@ -14,9 +14,6 @@ use crate::veil::Veil;
 
 /// So many records of each domain go before the others of equal grade and severity.
 const DOMAIN_SLOTS: u32 = 2;
-/// Share of the budget, in percent, that the profile takes when more is known than [`PROFILE_BUDGET_PERCENT`] holds: what bears
-/// on a question matters more then than what happens to stand first, and gets the rest.
-const CROWDED_PERCENT: u32 = 30;
 /// Most demoted circumstances that are reported; modifiers are all reported.
 const REPORTED_CIRCUMSTANCES: usize = 64;
 
@@ -40,41 +37,28 @@ pub(crate) struct Visible {
 }
 
 /// Chooses among current records of the profile tier. `room_tokens` is what the whole prompt leaves for the
-/// lines; the profile takes at most [`PROFILE_BUDGET_PERCENT`] of `budget_tokens` of it, and [`CROWDED_PERCENT`] when that does
-/// not hold all of it.
+/// lines; the profile takes at most [`PROFILE_BUDGET_PERCENT`] of `budget_tokens` of it.
 pub(crate) fn choose(
     candidates: Vec<Candidate<'_>>,
     budget_tokens: u32,
     room_tokens: u32,
     veil: Veil<'_>,
 ) -> Visible {
-    let share = |percent: u32| {
-        let share = u64::from(budget_tokens) * u64::from(percent) / 100;
-        u64::from(room_tokens).min(share)
-    };
-    // The line and its break.
-    let cost = |line: &str| tokens::estimate_line(line).saturating_add(1);
-    let ranked = rank(candidates);
-    let plain = |candidate: &Candidate<'_>| {
-        render::line(candidate.record, candidate.conflicting, veil.bare())
-    };
-    let all: u64 = ranked.iter().map(|one| u64::from(cost(&plain(one)))).sum();
-    let limit = match share(PROFILE_BUDGET_PERCENT) {
-        limit if all <= limit => limit,
-        _ => share(CROWDED_PERCENT),
-    };
+    let share = u64::from(budget_tokens) * u64::from(PROFILE_BUDGET_PERCENT) / 100;
+    let limit = u64::from(room_tokens).min(share);
     let mut visible = Visible::default();
     let mut circumstances_reported = 0;
     for Candidate {
         record,
         conflicting,
         ..
-    } in ranked
+    } in rank(candidates)
     {
         let full = visible.shown.len() >= PROFILE_ITEMS;
         // What is not shown is not veiled: its cost is that of the whole text.
         let line = render::line(record, conflicting, if full { veil.bare() } else { veil });
-        let tokens = cost(&line);
+        // The line and its break.
+        let tokens = tokens::estimate_line(&line).saturating_add(1);
         let lacks = if full {
             Some(DroppedReason::Items)
         } else if u64::from(visible.tokens) + u64::from(tokens) > limit {
