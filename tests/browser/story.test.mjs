@@ -255,7 +255,7 @@ for (const kind of browsers) {
             await memory.close();
             return { prompt, lexicalOnly, modelId };
           }, allergy, question);
-          assert.match(recalled.prompt, /allergic to tree nuts/);
+          assert.match(recalled.prompt, /avoid: tree nuts/);
           assert.equal(recalled.lexicalOnly, false);
           assert.equal(typeof recalled.modelId, 'string');
           assert.deepEqual(violations, []);
