@@ -84,7 +84,7 @@ impl Engine {
                 query,
                 &Ambient {
                     now_ms: time.asked_ms(),
-                    ..at.clone()
+                    ..*at
                 },
             ),
             work: asked.work,

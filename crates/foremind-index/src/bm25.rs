@@ -20,6 +20,9 @@ const B: f32 = 0.4;
 /// Most different terms of one query.
 const QUERY_TERMS: usize = 256;
 
+/// Number of documents in sight that have a term, times it is asked for, its postings.
+type Wanted<'p> = (u32, u32, &'p [(u32, u32)]);
+
 /// An inverted index with BM25 ranking.
 ///
 /// Documents belong to groups. A search sees some groups, and its statistics are theirs alone: neither scores
@@ -269,8 +272,7 @@ impl Bm25 {
                 *repeated.entry(term).or_default() += 1;
             }
         }
-        // Number of documents in sight that have the term, times it is asked for, postings.
-        let mut wanted: Vec<(u32, u32, &[(u32, u32)])> = Vec::new();
+        let mut wanted: Vec<Wanted<'_>> = Vec::new();
         for (term, repeated) in repeated {
             let known = self.terms.get(term.as_str());
             let list = known.map_or(&[][..], |number| &self.postings[*number as usize].list);

@@ -123,7 +123,10 @@ mod tests {
     use super::*;
 
     /// Asked on Wednesday, 2026-11-18.
-    fn check(text: &str, expected: Option<((i64, u32, u32), (i64, u32, u32))>) {
+    /// Year, month, day.
+    type Day = (i64, u32, u32);
+
+    fn check(text: &str, expected: Option<(Day, Day)>) {
         let day_ms = 86_400_000;
         let at = Ambient {
             now_ms: days(2026, 11, 18) * day_ms + 9 * 3_600_000,
