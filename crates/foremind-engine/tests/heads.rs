@@ -13,7 +13,7 @@ use foremind_router::{FEATURES, ROUTE_HEAD};
 use foremind_types::{Embedding, EncodeFailure, HeadId, Judgement, Record, Stage, Tier};
 use serde_json::{Value, json};
 
-const MARBLE: &str = "we redid the kitchen in marble";
+const MARBLE: &str = "we walk over marble to get to bed";
 const FILM: &str = "we watched a film about a heist";
 
 /// A head that finds a circumstance in marble and an informer in all else.

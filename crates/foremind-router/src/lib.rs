@@ -40,7 +40,7 @@ use std::sync::{Arc, OnceLock};
 
 use foremind_guard::Guarded;
 use foremind_types::order::sort_by_key;
-use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Stage, Subject};
+use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Severity, Stage, Subject};
 
 pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
 pub use data::{MissingFile, has_data, install_data};
@@ -192,6 +192,9 @@ impl Default for Router {
     }
 }
 
+/// Most characters of a statement that the n-gram head is asked about; what is longer is pasted, rather than told.
+const NGRAM_CHARS: usize = 300;
+
 impl Router {
     /// A router that reads its data files when it first needs them.
     #[must_use]
@@ -235,16 +238,15 @@ impl Router {
         })
     }
 
-    /// Whether a head on the encoder has a say on this verdict: it is open or in doubt, and the statement is English, which
-    /// is what those heads were trained on.
+    /// Whether a head on the encoder has a say on this verdict: it is that of the words, what could endanger is not what they
+    /// are sure of, and the statement is English, which is what those heads were trained on.
     #[must_use]
     pub fn asks_encoder(&self, text: &str, routing: &Routing) -> bool {
+        let route = &routing.route;
+        let stays = route.judgement == Judgement::Settled && route.severity == Severity::Severe;
         self.encoder_head
-            && matches!(
-                routing.route.judgement,
-                Judgement::Unrouted | Judgement::Pending
-            )
-            && routing.route.stage == Stage::Lexical
+            && !stays
+            && route.stage == Stage::Lexical
             && self.tables.function_words().is_english(text)
     }
 
@@ -279,7 +281,8 @@ impl Router {
         let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
             return lexical;
         };
-        if self.tables.function_words().is_english(text.as_str()) {
+        let pasted = text.as_str().chars().nth(NGRAM_CHARS).is_some();
+        if pasted || self.tables.function_words().is_english(text.as_str()) {
             return lexical;
         }
         let features = ngrams.features(text.as_str());
@@ -289,8 +292,8 @@ impl Router {
             .unwrap_or(lexical)
     }
 
-    /// The semantic stage: judges a statement that the lexical stage left unrouted by the outputs of a trained head. Any
-    /// other routing comes back as it is. Pure, and the same bits on every host.
+    /// The semantic stage: judges what the lexical stage says of a statement by the outputs of a trained head. Another stage's
+    /// routing comes back as it is. Pure, and the same bits on every host.
     ///
     /// # Errors
     /// [`HeadError::UnknownHead`] for a head without a line in `data/heads.tsv`, [`HeadError::BadFeatures`] unless there are

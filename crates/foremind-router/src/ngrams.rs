@@ -3,7 +3,7 @@
 //! Each distinct bucket of a text adds a row of a table of i8; the sum is divided by the root of their number and goes
 //! through one small matrix. Integers up to the division and a fixed order after it, so every host gets the same bits.
 //! After Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification" (<https://arxiv.org/abs/1607.01759>).
-//! foremind-eval's `train_ngrams` trains it with these very buckets.
+//! `tools/routing/ngrams.py` trains it with these very buckets.
 
 use crate::semantic::{FEATURES, HeadError};
 

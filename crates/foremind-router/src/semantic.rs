@@ -34,6 +34,9 @@ const DOMAINS: usize = Domain::ALL.len();
 /// Outputs of a head.
 pub const FEATURES: usize = GRADES + DOMAINS + TTLS + SUBJECTS.len();
 
+/// How long a statement counts that a head takes for dated and that names no date, in milliseconds: a year.
+const GUESSED_MS: i64 = 365 * 86_400_000;
+
 /// The data file.
 pub(crate) const FILE: File = data_file!("heads.tsv");
 
@@ -86,6 +89,8 @@ pub(crate) struct Calibration {
     certain: f32,
     /// Below which probability a statement that the lexical stage shows in doubt is not shown; 0 leaves those alone.
     doubt: f32,
+    /// The same for what the lexical stage is sure of, unless a wrong answer could endanger.
+    sure: f32,
 }
 
 /// The calibrations of all heads.
@@ -97,7 +102,7 @@ impl Heads {
     pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut rows = Vec::new();
         let errors = each_line(file, text, &mut |line| {
-            let problem = "expected a head and five numbers, separated by tabs";
+            let problem = "expected a head and six numbers, separated by tabs";
             rows.push(calibration(line).ok_or(problem)?);
             Ok(())
         });
@@ -116,11 +121,12 @@ fn calibration(line: &str) -> Option<Calibration> {
         .split('\t')
         .map(|number| decimal(number.trim()).map(|number| number as f32))
         .collect::<Option<_>>()?;
-    let [temperature, shift, threshold, certain, doubt] = numbers[..] else {
+    let [temperature, shift, threshold, certain, doubt, sure] = numbers[..] else {
         return None;
     };
     let ordered = temperature > 0.0
-        && 0.0 <= doubt
+        && 0.0 <= sure
+        && sure <= doubt
         && doubt <= threshold
         && 0.0 < threshold
         && threshold <= certain
@@ -132,13 +138,15 @@ fn calibration(line: &str) -> Option<Calibration> {
         threshold,
         certain,
         doubt,
+        sure,
     })
 }
 
-/// The verdict of a head on a statement that the lexical stage left unrouted, or shows in doubt; a routing that is
-/// settled comes back as it is.
+/// The verdict of a head on what the lexical stage says of a statement; another stage's routing comes back as it is.
 ///
-/// What is in doubt stays shown, unless the head finds it all but impossible. What is unrouted is shown when the calibrated
+/// What is shown stays shown, unless the head finds it all but impossible; the bar is higher for what words are sure of, and
+/// what could endanger is not taken back from them. What is not shown answers questions about itself, also when the day that
+/// it names is over: it has no end. What is unrouted is shown when the calibrated
 /// probability of a modifier or circumstance reaches the threshold, and pending as well while it does not reach the certain one. What is not shown keeps the lexical stage's domain, times and attribute.
 pub(crate) fn judge(
     lexical: Routing,
@@ -157,8 +165,14 @@ pub(crate) fn judge(
             found: features.len(),
         });
     }
-    let doubtful = lexical.route.judgement == Judgement::Pending && calibration.doubt > 0.0;
-    if lexical.route.judgement != Judgement::Unrouted && !doubtful {
+    // From which probability what the lexical stage shows stays shown.
+    let least = match lexical.route.judgement {
+        Judgement::Unrouted => None,
+        Judgement::Pending => Some(calibration.doubt),
+        Judgement::Settled if lexical.route.severity == Severity::Severe => Some(0.0),
+        Judgement::Settled => Some(calibration.sure),
+    };
+    if lexical.route.stage != Stage::Lexical || least == Some(0.0) {
         return Ok(lexical);
     }
     let (grades, rest) = features.split_at(GRADES);
@@ -179,13 +193,14 @@ pub(crate) fn judge(
     };
 
     let mut routing = lexical;
-    if doubtful {
-        if score < calibration.doubt {
+    if let Some(least) = least {
+        if score < least {
             routing.route.stage = Stage::Semantic;
             routing.route.judgement = Judgement::Settled;
             routing.route.tier = Tier::Store;
             routing.route.grade = Grade::Informer;
             routing.route.severity = Severity::Mild;
+            routing.route.ttl = Ttl::UntilChanged;
             routing.route.priority = priority(Grade::Informer, Severity::Mild, score);
             routing.route.reasons.insert(0, reason);
         }
@@ -195,6 +210,7 @@ pub(crate) fn judge(
     routing.route.judgement = Judgement::Settled;
     routing.route.score = score;
     if score < calibration.threshold {
+        routing.route.ttl = Ttl::UntilChanged;
         return Ok(routing);
     }
     routing.keep = Keep::Record;
@@ -224,10 +240,14 @@ pub(crate) fn judge(
     if !known {
         route.affects = row.map(|row| row.affects.clone()).unwrap_or_default();
     }
-    // A date that the statement names was read already; a head can tell the kind only.
+    // A date that the statement names was read already; a head can tell the kind only. A plaster, a pregnancy or a hearing is
+    // over in a year; what could endanger does not end by a guess.
     if route.ttl.until_ms().is_none() {
         route.ttl = match strongest(ttls) {
             0 => Ttl::Permanent,
+            2 if severity != Severity::Severe => Ttl::Dated {
+                until_ms: at.now_ms.saturating_add(GUESSED_MS),
+            },
             3 => lifetime::session(at),
             _ => Ttl::UntilChanged,
         };
@@ -298,7 +318,7 @@ mod tests {
     fn judged(text: &str, features: &[f32]) -> Result<Routing, HeadError> {
         let (heads, errors) = Heads::read(
             "test",
-            "plain\t1\t0\t0.2\t0.6\t0.05\nnever\t1\t0\t0.2\t0.6\t0",
+            "plain\t1\t0\t0.2\t0.6\t0.05\t0.01\nnever\t1\t0\t0.2\t0.6\t0\t0",
         );
         assert_eq!(errors, []);
         let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
@@ -306,7 +326,7 @@ mod tests {
         judge(lexical(text), &head, features, &NOON, &heads, &table)
     }
 
-    const MARBLE: &str = "we redid the kitchen in marble";
+    const BANISTER: &str = "our banister is older than the street";
 
     fn domain_at(domain: Domain) -> usize {
         GRADES + Domain::ALL.iter().position(|d| *d == domain).unwrap()
@@ -326,7 +346,7 @@ mod tests {
     fn a_probable_modifier_is_shown_and_settled() {
         // (e^4 + 1) / (e^4 + 3): the two grades of the profile among four.
         let home = domain_at(Domain::Home);
-        let routing = judged(MARBLE, &logits(&[(1, 4.0), (home, 1.0)])).unwrap();
+        let routing = judged(BANISTER, &logits(&[(1, 4.0), (home, 1.0)])).unwrap();
         let route = &routing.route;
         assert_eq!(
             (route.tier, route.grade),
@@ -344,7 +364,7 @@ mod tests {
     #[test]
     fn doubt_is_shown_and_waits_for_a_judge() {
         // All alike: half of the weight lies on the two grades of the profile.
-        let route = judged(MARBLE, &logits(&[])).unwrap().route;
+        let route = judged(BANISTER, &logits(&[])).unwrap().route;
         assert_eq!(
             (route.tier, route.judgement),
             (Tier::Profile, Judgement::Pending)
@@ -354,7 +374,7 @@ mod tests {
 
     #[test]
     fn the_improbable_stays_in_the_store_and_is_settled() {
-        let route = judged(MARBLE, &logits(&[(2, 5.0)])).unwrap().route;
+        let route = judged(BANISTER, &logits(&[(2, 5.0)])).unwrap().route;
         assert_eq!((route.tier, route.grade), (Tier::Store, Grade::Informer));
         assert_eq!(
             (route.stage, route.judgement),
@@ -363,11 +383,59 @@ mod tests {
     }
 
     #[test]
-    fn what_the_lexical_stage_decided_stays() {
+    fn what_could_endanger_stays_as_the_lexical_stage_decided() {
         let text = "I'm allergic to tree nuts";
         let before = lexical(text);
-        assert_eq!(before.route.tier, Tier::Profile);
+        assert_eq!(
+            (before.route.tier, before.route.severity),
+            (Tier::Profile, Severity::Severe)
+        );
         assert_eq!(judged(text, &logits(&[(3, 9.0)])).unwrap(), before);
+    }
+
+    #[test]
+    fn what_the_lexical_stage_is_sure_of_needs_more_to_be_taken_back() {
+        let text = "I wear hearing aids in both ears";
+        let before = lexical(text);
+        assert_eq!(
+            (before.route.tier, before.route.judgement),
+            (Tier::Profile, Judgement::Settled),
+            "{before:?}"
+        );
+        assert_ne!(before.route.severity, Severity::Severe);
+        // 2 / (2 + 1 + e^4) is 0.03: enough to take back a doubt, not this.
+        assert_eq!(judged(text, &logits(&[(2, 4.0)])).unwrap(), before);
+        let route = judged(text, &logits(&[(2, 9.0)])).unwrap().route;
+        assert_eq!(
+            (route.tier, route.stage, route.ttl),
+            (Tier::Store, Stage::Semantic, Ttl::UntilChanged)
+        );
+    }
+
+    #[test]
+    fn what_is_told_of_a_day_does_not_end_with_it() {
+        let text = "I saw the otters at the weir today";
+        assert!(lexical(text).route.ttl.until_ms().is_some());
+        let route = judged(text, &logits(&[(2, 5.0)])).unwrap().route;
+        assert_eq!((route.tier, route.ttl), (Tier::Store, Ttl::UntilChanged));
+    }
+
+    #[test]
+    fn another_stage_is_not_judged_again() {
+        let mut before = lexical(BANISTER);
+        before.route.stage = Stage::Owner;
+        let (heads, _) = Heads::read("test", "plain\t1\t0\t0.2\t0.6\t0.05\t0.01");
+        let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
+        let head = HeadId("plain".to_owned());
+        let after = judge(
+            before.clone(),
+            &head,
+            &logits(&[(1, 9.0)]),
+            &NOON,
+            &heads,
+            &table,
+        );
+        assert_eq!(after, Ok(before));
     }
 
     #[test]
@@ -395,9 +463,11 @@ mod tests {
                 .route
                 .ttl
         };
-        assert_eq!(kind(MARBLE, 0), Ttl::Permanent);
-        assert_eq!(kind(MARBLE, 2), Ttl::UntilChanged);
-        assert!(matches!(kind(MARBLE, 3), Ttl::Session { until_ms } if until_ms > NOON.now_ms));
+        assert_eq!(kind(BANISTER, 0), Ttl::Permanent);
+        assert_eq!(kind(BANISTER, 1), Ttl::UntilChanged);
+        let year = NOON.now_ms + 365 * 86_400_000;
+        assert_eq!(kind(BANISTER, 2), Ttl::Dated { until_ms: year });
+        assert!(matches!(kind(BANISTER, 3), Ttl::Session { until_ms } if until_ms > NOON.now_ms));
         let dated = "the scaffolding stays up for six weeks";
         assert!(matches!(kind(dated, 0), Ttl::Dated { .. }));
     }
@@ -406,13 +476,13 @@ mod tests {
     fn foreign_heads_and_broken_features_are_refused() {
         for features in [vec![], vec![0.0; FEATURES - 1], vec![f32::NAN; FEATURES]] {
             let found = features.len();
-            let refused = judged(MARBLE, &features);
+            let refused = judged(BANISTER, &features);
             assert_eq!(refused, Err(HeadError::BadFeatures { found }));
         }
         let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
         let head = HeadId("other/9".to_owned());
         let refused = judge(
-            lexical(MARBLE),
+            lexical(BANISTER),
             &head,
             &logits(&[]),
             &NOON,
@@ -427,11 +497,12 @@ mod tests {
         assert_eq!(Heads::read(FILE.name, FILE.text()).1, []);
         for line in [
             "a",
-            "a\t1\t0\t0.5\t0.6",
-            "a\t0\t0\t0.2\t0.6\t0",
-            "a\t1\t0\t0.7\t0.6\t0",
-            "a\t1\t0\t0.2\t0.6\t0.3",
-            "a\t1\tx\t0.2\t0.6\t0",
+            "a\t1\t0\t0.5\t0.6\t0",
+            "a\t0\t0\t0.2\t0.6\t0\t0",
+            "a\t1\t0\t0.7\t0.6\t0\t0",
+            "a\t1\t0\t0.2\t0.6\t0.3\t0",
+            "a\t1\t0\t0.2\t0.6\t0.1\t0.2",
+            "a\t1\tx\t0.2\t0.6\t0\t0",
         ] {
             assert_eq!(Heads::read("t", line).1.len(), 1, "{line}");
         }
