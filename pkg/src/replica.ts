@@ -126,7 +126,7 @@ export async function unpack(
   core: Core,
   bytes: Uint8Array,
   key: Uint8Array,
-  asked: { scope: unknown; budgetTokens: number },
+  asked: { scope: unknown; budgetTokens: number; audience?: unknown },
   nowMs: number,
 ): Promise<ReplicaProfile | undefined> {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);

@@ -383,7 +383,7 @@ function shown({ response, generation, ageMs }: ReplicaProfile, error?: PlainErr
 async function fromReplica(env: Env, space: string, key: Uint8Array, request: CoreRequest): Promise<ReplicaProfile | undefined> {
   try {
     const value = await env.REPLICA?.get(space, 'arrayBuffer');
-    const asked = { scope: request['scope'], budgetTokens: request['budgetTokens'] as number };
+    const asked = { scope: request['scope'], budgetTokens: request['budgetTokens'] as number, audience: request['audience'] };
     return value ? await unpack(coreOf(), new Uint8Array(value), key, asked, Date.now()) : undefined;
   } catch {
     return undefined;

@@ -14,7 +14,7 @@ import { me } from './support.mjs';
 const bindings = await import('../dist/foremind_core.js');
 bindings.initSync({ module: await readFile(new URL('../dist/foremind_core_bg.wasm', import.meta.url)) });
 const core = new Core(coreGlue(bindings, await readFile(new URL('../dist/foremind_data.txt', import.meta.url), 'utf8')));
-const asked = { scope: me, budgetTokens: 512 };
+const asked = { scope: me, budgetTokens: 512, audience: 'device' };
 const key = () => new Uint8Array(32).fill(7);
 
 /** A memory that was told something, on a store of its own. */

@@ -89,15 +89,15 @@ export async function withProfile(use) {
 }
 
 /**
- * Serves the built page at `/`, the built package at `/package/`, the model's at `/model/`, the test page at `/kit/` and
- * the suite for stores at `/stores/`. `requests` holds every request since the start, `violations` every report of the
+ * Serves the built page at `/`, the built package at `/package/`, the model's at `/model/`, the test page at `/kit/`, the suite
+ * for stores at `/stores/` and the story at `/story/`. `requests` holds every request since the start, `violations` every report of the
  * content security policy.
  */
 export async function withServer(use, { port = 0 } = {}) {
   const requests = [];
   const violations = [];
   const server = await serve({
-    mounts: { '/': builtPage, '/package/': builtPackage, '/model/': builtModel, '/kit/': join(root, 'tests/browser/pages'), '/stores/': join(root, 'tests/stores') },
+    mounts: { '/': builtPage, '/package/': builtPackage, '/model/': builtModel, '/kit/': join(root, 'tests/browser/pages'), '/stores/': join(root, 'tests/stores'), '/story/': join(root, 'tests/story') },
     port,
     reportUri: '/violations',
     onRequest(request) {

@@ -11,7 +11,8 @@ usage: cargo xtask <command>
   components                      target/components alone, quickly
   model                           fetch, check and pack the model
   imports [--json]                what each built module and component imports
-  bench size|open|write|recall [--json]  measure
+  bench size|open|write|recall|hosts [--json]
+                                  measure
   bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
   eval routing|inmind|indirect|supersession [...]  measure on labelled rows: --rows F | --tasks F, --background F,
                                   --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json
@@ -51,6 +52,11 @@ pub(crate) enum Command {
         json: bool,
         /// Draw the README's chart anew.
         chart: bool,
+    },
+    /// The hosted service in workerd, the components in wasmtime.
+    BenchHosts {
+        /// One JSON object as the last line.
+        json: bool,
     },
     /// The benchmark runner, which reads its own arguments.
     Eval(Vec<String>),
@@ -165,7 +171,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
         }),
         "bench" => match rest.split_first() {
             None => Err(Error::Usage(
-                "bench: name a suite: size, open, write, recall, embed".to_owned(),
+                "bench: name a suite: size, open, write, recall, embed, hosts".to_owned(),
             )),
             Some((&"size", rest)) => Ok(Command::BenchSize {
                 json: flags("bench size", rest, &["--json"])?,
@@ -179,6 +185,9 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             Some((&"write", rest)) => Ok(Command::BenchWrite {
                 json: flags("bench write", rest, &["--json"])?,
             }),
+            Some((&"hosts", rest)) => Ok(Command::BenchHosts {
+                json: flags("bench hosts", rest, &["--json"])?,
+            }),
             Some((&"embed", rest)) => {
                 flags("bench embed", rest, &["--json", "--chart"])?;
                 Ok(Command::BenchEmbed {
@@ -187,7 +196,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
                 })
             }
             Some((unknown, _)) => Err(Error::Usage(format!(
-                "bench: unknown suite `{unknown}`; there are size, open, write, recall, embed"
+                "bench: unknown suite `{unknown}`; there are size, open, write, recall, embed, hosts"
             ))),
         },
         unknown => Err(Error::Usage(format!(
@@ -235,6 +244,7 @@ mod tests {
             ("bench open --json", Command::BenchOpen { json: true }),
             ("bench write --json", Command::BenchWrite { json: true }),
             ("bench recall --json", Command::BenchRecall { json: true }),
+            ("bench hosts", Command::BenchHosts { json: false }),
             (
                 "bench embed --chart",
                 Command::BenchEmbed {

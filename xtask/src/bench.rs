@@ -14,7 +14,7 @@ use crate::build::{self, DIST};
 use crate::error::Error;
 use crate::files::{Stamp, Workspace, files_below, read, sha256, write};
 use crate::model;
-use crate::process::{output, run, say};
+use crate::process::{cargo, output, run, say};
 use crate::setup;
 
 /// Highest quality and the window that browsers accept.
@@ -176,6 +176,29 @@ pub(crate) fn recalls(workspace: &Workspace, json: bool) -> Result<(), Error> {
     print_figures(workspace, "benches/recall.mjs", &mut command, json)
 }
 
+/// `bench hosts`: the hosted service in workerd, and the components in wasmtime beside the native engine.
+///
+/// # Errors
+/// Those of the build, of the script and of the program.
+pub(crate) fn hosts(workspace: &Workspace, json: bool) -> Result<(), Error> {
+    build::everything(workspace, Profile::Release)?;
+    setup::npm_packages(workspace, "tests")?;
+    let mut script = Command::new("node");
+    script.arg("benches/hosts.mjs");
+    let workerd = figures(workspace, "benches/hosts.mjs", &mut script)?;
+    let mut program = cargo();
+    program.args(["run", "--locked", "--quiet", "--profile", "hosts"]);
+    program.args([
+        "--package",
+        "foremind-component-tests",
+        "--example",
+        "hosts",
+    ]);
+    let wasmtime = figures(workspace, "the example `hosts`", &mut program)?;
+    print(&json!({ "workerd": workerd, "wasmtime": wasmtime }), json);
+    Ok(())
+}
+
 /// Where the README finds its chart, below the root.
 const CHART: &str = "docs/embed.svg";
 /// The Python environment of [`baselines`], below the root.
@@ -238,21 +261,27 @@ fn print_figures(
     command: &mut Command,
     json: bool,
 ) -> Result<(), Error> {
+    print(&figures(workspace, script, command)?, json);
+    Ok(())
+}
+
+/// Runs a measuring program; the JSON object that it ends with.
+fn figures(workspace: &Workspace, name: &str, command: &mut Command) -> Result<Value, Error> {
     let printed = output(command.current_dir(workspace.root()))?;
     let last = printed.trim_end().rsplit('\n').next().unwrap_or_default();
-    let figures: Value = serde_json::from_str(last).map_err(|error| {
-        Error::Artefact(format!(
-            "{script} did not end with one JSON object: {error}"
-        ))
-    })?;
+    serde_json::from_str(last).map_err(|error| {
+        Error::Artefact(format!("{name} did not end with one JSON object: {error}"))
+    })
+}
+
+fn print(figures: &Value, json: bool) {
     if json {
         println!("{figures}");
-        return Ok(());
+        return;
     }
     for (name, figure) in figures.as_object().into_iter().flatten() {
         println!("{name}: {figure}");
     }
-    Ok(())
 }
 
 #[cfg(test)]

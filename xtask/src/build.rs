@@ -116,13 +116,18 @@ impl WebModule {
 }
 /// The component's crate.
 const COMPONENT_PACKAGE: &str = "foremind-component";
-/// The built components, below the root, and the features of each: one for each kind of store that hosts offer, and
-/// one with a model inside.
-pub(crate) const COMPONENTS: [(&str, &[&str]); 4] = [
+/// The built components, below the root, and the features of each: one for each kind of store that hosts offer,
+/// one with a model inside, and the service for hosts that hand requests over.
+pub(crate) const COMPONENTS: [(&str, &[&str]); 6] = [
     ("target/components/foremind.wasm", &[]),
     ("target/components/foremind-draft.wasm", &["draft"]),
     ("target/components/foremind-spin.wasm", &["spin"]),
     ("target/components/foremind-model.wasm", &["model"]),
+    ("target/components/foremind-service.wasm", &["service"]),
+    (
+        "target/components/foremind-service-spin.wasm",
+        &["service", "spin"],
+    ),
 ];
 /// Where they are, below the root.
 const COMPONENTS_FOLDER: &str = "target/components";

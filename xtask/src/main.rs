@@ -55,6 +55,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Imports { json } => imports::run(&workspace, json),
         Command::BenchSize { json } => bench::size(&workspace, json),
         Command::BenchEmbed { json, chart } => bench::embed(&workspace, json, chart),
+        Command::BenchHosts { json } => bench::hosts(&workspace, json),
         Command::BenchOpen { json } => bench::open(&workspace, json),
         Command::BenchRecall { json } => bench::recalls(&workspace, json),
         Command::BenchWrite { json } => bench::writes(&workspace, json),

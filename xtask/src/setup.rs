@@ -206,17 +206,74 @@ impl Browser {
     }
 }
 
+/// The Redis of the test past one machine: what `FOREMIND_REDIS` names, or the one on the search path; installed on Debian and its
+/// relatives when that needs no password. `None`: the test says that it is skipped.
+pub(crate) fn redis() -> Option<PathBuf> {
+    let found = || {
+        let named = std::env::var_os("FOREMIND_REDIS").filter(|value| !value.is_empty());
+        named.map(PathBuf::from).or_else(|| {
+            let path = std::env::var_os("PATH")?;
+            let mut folders = std::env::split_paths(&path);
+            folders.find_map(|folder| {
+                let program = folder.join("redis-server");
+                program.is_file().then_some(program)
+            })
+        })
+    };
+    found().or_else(|| {
+        install(&["redis-server"]);
+        found()
+    })
+}
+
+/// The Python environment of the example, with what its `requirements.txt` names; its program. `None`, and why is said, on a
+/// machine without Python or its packages.
+///
+/// # Errors
+/// Those of reading the requirements.
+pub(crate) fn python_example(workspace: &Workspace) -> Result<Option<PathBuf>, Error> {
+    let requirements = workspace.path("examples/python/requirements.txt");
+    let folder = workspace.path("target/tools/python-example");
+    let program = folder.join("bin/python");
+    let stamp = Stamp::new(workspace.path("target/tools/python-example-stamp"))
+        .files(std::slice::from_ref(&requirements))?;
+    if stamp.is_fresh() && probe(Command::new(&program).arg("--version")).is_some() {
+        return Ok(Some(program));
+    }
+    say!("making the Python environment of the example");
+    let made = run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(&folder))
+    .and_then(|()| {
+        run(Command::new(&program)
+            .args(["-m", "pip", "install", "--quiet", "--requirement"])
+            .arg(&requirements))
+    });
+    match made {
+        Ok(()) => stamp.set().map(|()| Some(program)),
+        Err(error) => {
+            say!("the Python example cannot be run here: {error}");
+            Ok(None)
+        }
+    }
+}
+
 /// Best effort: the caller looks for the browsers again and reports what is missing.
 fn install_browsers() {
-    if probe(Command::new("apt-get").arg("--version")).is_none() {
-        return;
-    }
     // Ubuntu's archive has Firefox under this name, Debian's under the other; each run asks for what is missing.
     let missing: Vec<&str> = [(&CHROMIUM, "chromium"), (&FIREFOX, "firefox-esr")]
         .into_iter()
         .filter(|(browser, _)| matches!(browser.find(), Ok(None)))
         .map(|(_, package)| package)
         .collect();
+    install(&missing);
+}
+
+/// Installs packages with apt-get where there is one and no password is asked for.
+fn install(missing: &[&str]) {
+    if probe(Command::new("apt-get").arg("--version")).is_none() {
+        return;
+    }
     let root = probe(Command::new("id").arg("-u")).is_some_and(|id| id == "0");
     let sudo = !root && probe(Command::new("sudo").args(["-n", "true"])).is_some();
     if !root && !sudo {
@@ -238,7 +295,7 @@ fn install_browsers() {
     say!("installing {}", missing.join(" and "));
     // First, since a machine may have no package lists, or old ones: the tests need browsers as they are now.
     let _ = apt(&["update"]);
-    let install = [&["install", "-y", "--no-install-recommends"], &missing[..]].concat();
+    let install = [&["install", "-y", "--no-install-recommends"], missing].concat();
     if apt(&install).is_err() {
         say!("apt-get could not install {}", missing.join(" and "));
     }

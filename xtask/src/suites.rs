@@ -63,6 +63,7 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<(), Error> {
         })
     })?);
     setup::npm_packages(workspace, "tests")?;
+    native_story(workspace)?;
     outcomes.push(timed("node", || {
         node_tests(workspace, "pkg/test", extent, &[])
     })?);
@@ -70,6 +71,7 @@ pub(crate) fn run(workspace: &Workspace, extent: Extent) -> Result<(), Error> {
     if hosts {
         outcomes.push(timed("fidelity", || fidelity(workspace))?);
         outcomes.push(timed("component", || component(workspace, extent))?);
+        outcomes.push(timed("examples", || examples(workspace))?);
         outcomes.push(timed("workers", || {
             node_tests(workspace, "tests/workers", extent, &[])
         })?);
@@ -123,14 +125,91 @@ fn native(workspace: &Workspace, extent: Extent) -> Result<Counts, Error> {
 }
 
 /// Left out of the native suite: the component links for wasm only (its exports are no names for a native linker),
-/// and what tests it in its host is a suite of its own.
-const HOST_TESTS: [&str; 2] = ["foremind-component-tests", "foremind-component"];
+/// and what runs it in a host is in suites of its own.
+const HOST_TESTS: [&str; 3] = [
+    "foremind-component-tests",
+    "foremind-component",
+    "foremind-example-rust",
+];
 
 /// The component inside a WASI host.
 fn component(workspace: &Workspace, extent: Extent) -> Result<Counts, Error> {
     let mut command = cargo();
     command.args(["test", "--locked", "--package", HOST_TESTS[0]]);
+    if let Some(redis) = setup::redis() {
+        command.env("FOREMIND_REDIS", redis);
+    }
     cargo_tests(workspace, command, extent)
+}
+
+/// The story that every host is told, and when it begins.
+const STORY: &str = "examples/story.txt";
+const STORY_MS: &str = "1795910400000";
+/// What the native engine answers, for the tests of the other hosts.
+const STORY_PROMPTS: &str = "story.prompts";
+
+/// Tells the native engine the story.
+fn native_story(workspace: &Workspace) -> Result<String, Error> {
+    let mut command = cargo();
+    command
+        .args([
+            "run",
+            "--locked",
+            "--quiet",
+            "--package",
+            "foremind-testkit",
+        ])
+        .args(["--example", "story", "--", STORY, STORY_MS]);
+    let prompts = crate::process::output(command.current_dir(workspace.root()))?;
+    let file = workspace.folder("target/tests")?.join(STORY_PROMPTS);
+    crate::files::write(&file, prompts.as_bytes())?;
+    Ok(prompts)
+}
+
+/// The programs that embed the component: each must print the bytes of the native engine.
+fn examples(workspace: &Workspace) -> Result<Counts, Error> {
+    let expected = native_story(workspace)?;
+    let mut programs = Vec::new();
+    let mut rust = cargo();
+    rust.args([
+        "run",
+        "--locked",
+        "--quiet",
+        "--package",
+        HOST_TESTS[2],
+        "--",
+    ]);
+    programs.push(("Rust", rust));
+    let mut counts = Counts::default();
+    match setup::python_example(workspace)? {
+        Some(program) => {
+            let mut python = Command::new(program);
+            python.arg("examples/python/remember.py");
+            programs.push(("Python", python));
+        }
+        None => counts.skipped += 1,
+    }
+    setup::npm_packages(workspace, "examples/javascript")?;
+    let mut javascript = Command::new("node");
+    javascript.arg("examples/javascript/remember.mjs");
+    programs.push(("JavaScript", javascript));
+    for (language, mut command) in programs {
+        command
+            .args([build::COMPONENTS[0].0, STORY, STORY_MS])
+            .current_dir(workspace.root());
+        match crate::process::output(&mut command) {
+            Ok(prompts) if prompts == expected => counts.passed += 1,
+            Ok(prompts) => {
+                counts.failed += 1;
+                say!("the example in {language} prints\n{prompts}\nand not\n{expected}");
+            }
+            Err(error) => {
+                counts.failed += 1;
+                say!("the example in {language} fails: {error}");
+            }
+        }
+    }
+    Ok(counts)
 }
 
 fn cargo_tests(

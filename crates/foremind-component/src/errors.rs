@@ -2,7 +2,7 @@
 
 use foremind_types::{Error, ErrorCode};
 
-use crate::bindings::exports::foremind::memory::memories::Error as Case;
+use crate::bindings::exports::foremind::memory::types::Error as Case;
 
 /// The case of an error. A code that this border does not know yet is `internal`; a test walks all codes.
 pub(crate) fn case(error: Error) -> Case {

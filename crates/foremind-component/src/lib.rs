@@ -9,11 +9,21 @@
 //!
 //! There is one component for each kind of store that hosts offer: for `wasi:keyvalue` draft 2 by default, for its first draft with the feature
 //! `draft`, for Spin's stores with `spin` (which wins). They differ in [`bucket`] alone.
+//!
+//! The feature `service` exports an HTTP handler instead: the hosted service, with all its memories in one bucket.
+
+#[cfg(all(feature = "service", feature = "draft", not(feature = "spin")))]
+compile_error!("there is no world of the service on the first draft of wasi:keyvalue");
 
 mod bucket;
+mod clock;
+#[cfg(not(feature = "service"))]
 mod errors;
+#[cfg(not(feature = "service"))]
 mod memories;
 mod model;
+#[cfg(feature = "service")]
+mod service;
 mod values;
 
 #[allow(
@@ -26,28 +36,45 @@ mod values;
     reason = "generated from wit/: the canonical ABI moves values by pointer"
 )]
 mod bindings {
-    #[cfg(not(any(feature = "draft", feature = "spin")))]
+    #[cfg(not(any(feature = "draft", feature = "spin", feature = "service")))]
     wit_bindgen::generate!({
         world: "library",
         path: "../../wit",
         generate_all,
     });
 
-    #[cfg(all(feature = "draft", not(feature = "spin")))]
+    #[cfg(all(feature = "draft", not(any(feature = "spin", feature = "service"))))]
     wit_bindgen::generate!({
         world: "library-draft",
         path: "../../wit",
         generate_all,
     });
 
-    #[cfg(feature = "spin")]
+    #[cfg(all(feature = "spin", not(feature = "service")))]
     wit_bindgen::generate!({
         world: "library-spin",
         path: "../../wit",
         generate_all,
     });
 
+    #[cfg(all(feature = "service", not(feature = "spin")))]
+    wit_bindgen::generate!({
+        world: "service",
+        path: "../../wit",
+        generate_all,
+    });
+
+    #[cfg(all(feature = "service", feature = "spin"))]
+    wit_bindgen::generate!({
+        world: "service-spin",
+        path: "../../wit",
+        generate_all,
+    });
+
     export!(Component with_types_in self);
 
+    #[cfg(not(feature = "service"))]
     use crate::memories::Component;
+    #[cfg(feature = "service")]
+    use crate::service::Component;
 }

@@ -1,21 +1,23 @@
-//! The exported interface.
+//! The exported interfaces.
 
-use std::cell::RefCell;
+use std::cell::{RefCell, RefMut};
 use std::str::FromStr;
 
-use foremind_engine::{Audience, Exposure, ForgetTarget, Prompt};
+use foremind_engine::{Audience, Exposure, ForgetTarget, IngestMode, Noted, Prompt, TurnStatus};
 use foremind_memory::{
     DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
-    Response, Step, Written,
+    Response, Step, Task, TaskReply, TaskStep, Written,
 };
-use foremind_types::{Ambient, Error, ErrorCode, Name, RecordId, Role, Scope};
+use foremind_types::{Error, ErrorCode, Grade, Name, RecordId, Role, Scope};
 use zeroize::Zeroizing;
 
+use crate::bindings::exports::foremind::memory::judge_queue::{self, Guest as GuestQueue};
+use crate::bindings::exports::foremind::memory::keys::Guest as GuestKeys;
 use crate::bindings::exports::foremind::memory::memories::{
-    self, Guest, GuestMemory, Memory as MemoryHandle,
+    self, Guest, GuestMemory, Memory as MemoryHandle, MemoryBorrow,
 };
-use crate::bindings::wasi::clocks::wall_clock;
-use crate::bindings::wasi::random::random::get_random_bytes;
+use crate::bindings::exports::foremind::memory::types;
+use crate::clock::Clock;
 use crate::errors::case;
 use crate::model::Model;
 use crate::values::Values;
@@ -30,6 +32,30 @@ impl Guest for Component {
     type Memory = Open;
 }
 
+impl GuestKeys for Component {
+    fn rekey(memory: MemoryBorrow<'_>, key: Vec<u8>) -> Result<(), types::Error> {
+        memory.get::<Open>().rekeyed(key).map_err(case)
+    }
+}
+
+impl GuestQueue for Component {
+    fn pending(
+        memory: MemoryBorrow<'_>,
+        scope: types::Scope,
+    ) -> Result<(Vec<judge_queue::Waiting>, u32), types::Error> {
+        memory.get::<Open>().pending(scope).map_err(case)
+    }
+
+    fn judge(
+        memory: MemoryBorrow<'_>,
+        scope: types::Scope,
+        id: String,
+        grade: judge_queue::Grade,
+    ) -> Result<(), types::Error> {
+        memory.get::<Open>().judged(scope, &id, grade).map_err(case)
+    }
+}
+
 /// An open memory and its bucket.
 pub(crate) struct Open {
     memory: RefCell<Memory>,
@@ -39,49 +65,52 @@ pub(crate) struct Open {
 }
 
 impl GuestMemory for Open {
-    fn open(
-        bucket: String,
-        options: memories::OpenOptions,
-    ) -> Result<MemoryHandle, memories::Error> {
+    fn open(bucket: String, options: memories::OpenOptions) -> Result<MemoryHandle, types::Error> {
         open(&bucket, options).map(MemoryHandle::new).map_err(case)
     }
 
-    fn remember(
-        &self,
-        scope: memories::Scope,
-        text: String,
-    ) -> Result<Vec<String>, memories::Error> {
+    fn remember(&self, scope: types::Scope, text: String) -> Result<Vec<String>, types::Error> {
         self.remembered(scope, text).map_err(case)
+    }
+
+    fn ingest(
+        &self,
+        scope: types::Scope,
+        thread: String,
+        turn: String,
+        text: String,
+    ) -> Result<Vec<String>, types::Error> {
+        self.ingested(scope, thread, turn, text).map_err(case)
     }
 
     fn recall(
         &self,
-        scope: memories::Scope,
+        scope: types::Scope,
         query: String,
         budget_tokens: Option<u32>,
-    ) -> Result<memories::Prompt, memories::Error> {
+    ) -> Result<memories::Prompt, types::Error> {
         self.recalled(scope, query, budget_tokens).map_err(case)
     }
 
     fn profile(
         &self,
-        scope: memories::Scope,
+        scope: types::Scope,
         budget_tokens: Option<u32>,
-    ) -> Result<memories::Prompt, memories::Error> {
+    ) -> Result<memories::Prompt, types::Error> {
         self.profiled(scope, budget_tokens).map_err(case)
     }
 
     fn forget(
         &self,
-        scope: memories::Scope,
+        scope: types::Scope,
         target: memories::ForgetTarget,
-    ) -> Result<u32, memories::Error> {
+    ) -> Result<u32, types::Error> {
         self.forgotten(scope, target).map_err(case)
     }
 }
 
 impl Open {
-    fn remembered(&self, scope: memories::Scope, text: String) -> Result<Vec<String>, Error> {
+    fn remembered(&self, scope: types::Scope, text: String) -> Result<Vec<String>, Error> {
         let request = Request::Remember {
             scope: read_scope(scope)?,
             text,
@@ -91,17 +120,37 @@ impl Open {
             tier: None,
         };
         match self.drive(request)? {
-            Response::Remember { records } => Ok(records
-                .iter()
-                .map(|noted| noted.record.id.to_string())
-                .collect()),
+            Response::Remember { records } => Ok(ids(&records)),
+            _ => Err(mismatch()),
+        }
+    }
+
+    fn ingested(
+        &self,
+        scope: types::Scope,
+        thread: String,
+        turn: String,
+        text: String,
+    ) -> Result<Vec<String>, Error> {
+        let request = Request::Ingest {
+            scope: read_scope(scope)?,
+            thread: Name::new(thread).map_err(invalid)?,
+            turn: Name::new(turn).map_err(invalid)?,
+            role: Role::User,
+            text,
+            status: TurnStatus::Ok,
+            mode: IngestMode::On,
+            finding: false,
+        };
+        match self.drive(request)? {
+            Response::Ingest { records, .. } => Ok(ids(&records)),
             _ => Err(mismatch()),
         }
     }
 
     fn recalled(
         &self,
-        scope: memories::Scope,
+        scope: types::Scope,
         query: String,
         budget_tokens: Option<u32>,
     ) -> Result<memories::Prompt, Error> {
@@ -123,7 +172,7 @@ impl Open {
 
     fn profiled(
         &self,
-        scope: memories::Scope,
+        scope: types::Scope,
         budget_tokens: Option<u32>,
     ) -> Result<memories::Prompt, Error> {
         let request = Request::Profile {
@@ -138,11 +187,7 @@ impl Open {
         }
     }
 
-    fn forgotten(
-        &self,
-        scope: memories::Scope,
-        target: memories::ForgetTarget,
-    ) -> Result<u32, Error> {
+    fn forgotten(&self, scope: types::Scope, target: memories::ForgetTarget) -> Result<u32, Error> {
         let target = match target {
             memories::ForgetTarget::Id(id) => {
                 ForgetTarget::Id(RecordId::from_str(&id).map_err(invalid)?)
@@ -163,14 +208,86 @@ impl Open {
         }
     }
 
-    fn drive(&self, request: Request) -> Result<Response, Error> {
+    fn pending(&self, scope: types::Scope) -> Result<(Vec<judge_queue::Waiting>, u32), Error> {
+        let scope = read_scope(scope)?;
+        let Response::Pending(list) = self.drive(Request::Pending { scope })? else {
+            return Err(mismatch());
+        };
+        let waiting = list.records.into_iter().map(|record| judge_queue::Waiting {
+            id: record.id.to_string(),
+            grade: match record.route.grade {
+                Grade::Modifier => judge_queue::Grade::Modifier,
+                Grade::Circumstance => judge_queue::Grade::Circumstance,
+                Grade::Informer => judge_queue::Grade::Informer,
+            },
+            text: record.text,
+        });
+        Ok((waiting.collect(), list.waiting))
+    }
+
+    fn judged(
+        &self,
+        scope: types::Scope,
+        id: &str,
+        grade: judge_queue::Grade,
+    ) -> Result<(), Error> {
+        let request = Request::Judge {
+            scope: read_scope(scope)?,
+            id: RecordId::from_str(id).map_err(invalid)?,
+            grade: match grade {
+                judge_queue::Grade::Modifier => Grade::Modifier,
+                judge_queue::Grade::Circumstance => Grade::Circumstance,
+                judge_queue::Grade::Informer => Grade::Informer,
+            },
+        };
+        match self.drive(request)? {
+            Response::Judge { .. } => Ok(()),
+            _ => Err(mismatch()),
+        }
+    }
+
+    fn rekeyed(&self, key: Vec<u8>) -> Result<(), Error> {
+        let key = KeySource::Host(host_key(key)?);
+        let mut memory = self.borrow()?;
+        let mut chore = memory.begin_task(Task::Rekey { key });
+        let mut reply = TaskReply::Begin;
+        loop {
+            reply = match memory.step_task(&mut chore, reply, &self.clock.ambient()?) {
+                TaskStep::NeedRead { keys } => match self.values.read(&keys) {
+                    Ok(values) => TaskReply::Values(values),
+                    Err(error) => TaskReply::Failed(error),
+                },
+                TaskStep::Commit {
+                    expected_head,
+                    puts,
+                    deletes,
+                    strict,
+                } => match self.values.write(expected_head, &puts, &deletes, strict) {
+                    Ok(Written::Committed) => TaskReply::Committed,
+                    Ok(Written::Conflict) => TaskReply::Conflict,
+                    Err(error) => TaskReply::Failed(error),
+                },
+                TaskStep::Done(result) => return result.map(|_| ()),
+                _ => TaskReply::Failed(Error::new(
+                    ErrorCode::Internal,
+                    "a change of keys asked for more than values",
+                )),
+            };
+        }
+    }
+
+    fn borrow(&self) -> Result<RefMut<'_, Memory>, Error> {
         // The host cannot call in while one of its own functions runs for this instance.
-        let mut memory = self.memory.try_borrow_mut().map_err(|_| {
+        self.memory.try_borrow_mut().map_err(|_| {
             Error::new(
                 ErrorCode::Internal,
                 "a call came in while another was under way",
             )
-        })?;
+        })
+    }
+
+    fn drive(&self, request: Request) -> Result<Response, Error> {
+        let mut memory = self.borrow()?;
         let mut op = memory.begin(request);
         let mut reply = Reply::Begin;
         loop {
@@ -203,16 +320,12 @@ impl Open {
 }
 
 fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
-    let key = Zeroizing::new(options.key);
-    let host_key: [u8; 32] = key
-        .as_slice()
-        .try_into()
-        .map_err(|_| Error::new(ErrorCode::InvalidArgument, "the key must have 32 bytes"))?;
+    let key = host_key(options.key)?;
     let clock = Clock::new(options.utc_offset_min)?;
     // Before anything is written: a model that is refused leaves no trace.
     let model = Model::load(options.model)?;
     let values = Values::open(bucket)?;
-    let mut options = OpenOptions::new(KeySource::Host(DataKey::new(host_key)));
+    let mut options = OpenOptions::new(KeySource::Host(key));
     options.journals = values.journals();
     let mut opening = Opening::new(options);
     let mut reply = OpenReply::Begin;
@@ -253,43 +366,21 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
     }
 }
 
-/// The host's clock and randomness.
-struct Clock {
-    utc_offset_min: i16,
+fn host_key(bytes: Vec<u8>) -> Result<DataKey, Error> {
+    let bytes = Zeroizing::new(bytes);
+    let key: [u8; 32] = bytes
+        .as_slice()
+        .try_into()
+        .map_err(|_| Error::new(ErrorCode::InvalidArgument, "the key must have 32 bytes"))?;
+    Ok(DataKey::new(key))
 }
 
-impl Clock {
-    fn new(utc_offset_min: i16) -> Result<Self, Error> {
-        if (-1_440..=1_440).contains(&utc_offset_min) {
-            return Ok(Self { utc_offset_min });
-        }
-        Err(Error::new(
-            ErrorCode::InvalidArgument,
-            "the offset from UTC must be -1440 to 1440 minutes",
-        ))
-    }
-
-    /// What one step is given.
-    fn ambient(&self) -> Result<Ambient, Error> {
-        let now = wall_clock::now();
-        let seconds_ms = i64::try_from(now.seconds)
-            .ok()
-            .and_then(|seconds| seconds.checked_mul(1_000));
-        match (seconds_ms, <[u8; 32]>::try_from(get_random_bytes(32))) {
-            (Some(seconds_ms), Ok(entropy)) => Ok(Ambient {
-                now_ms: seconds_ms.saturating_add(i64::from(now.nanoseconds / 1_000_000)),
-                utc_offset_min: self.utc_offset_min,
-                entropy,
-            }),
-            _ => Err(Error::new(
-                ErrorCode::Unsupported,
-                "the host's clock or randomness cannot be used",
-            )),
-        }
-    }
+fn ids(records: &[Noted]) -> Vec<String> {
+    let ids = records.iter().map(|noted| noted.record.id.to_string());
+    ids.collect()
 }
 
-fn read_scope(scope: memories::Scope) -> Result<Scope, Error> {
+fn read_scope(scope: types::Scope) -> Result<Scope, Error> {
     let name = |text: String| Name::new(text).map_err(invalid);
     Ok(Scope {
         user: name(scope.user)?,

@@ -254,6 +254,8 @@ fn open(
                 Ok(OpenReply::Values(values)) if is_absent(&keys, &values) && !create => {
                     return Ok(Opened::Absent);
                 }
+                // Its making was cut, so nobody was told that it is there: who creates it finishes it.
+                Ok(OpenReply::KeyAlone(_)) if !create => return Ok(Opened::Absent),
                 Ok(reply) => reply,
                 Err(error) => OpenReply::Failed(error),
             },

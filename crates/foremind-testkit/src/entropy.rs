@@ -6,6 +6,7 @@ pub struct SeededAmbient {
     seed: u64,
     steps: u64,
     now_ms: i64,
+    step_ms: i64,
 }
 
 impl SeededAmbient {
@@ -16,7 +17,13 @@ impl SeededAmbient {
             seed,
             steps: 0,
             now_ms: 1_795_910_400_000,
+            step_ms: 1_000,
         }
+    }
+
+    /// From now on the clock stands at a time, until it is advanced.
+    pub fn stand_at(&mut self, now_ms: i64) {
+        (self.now_ms, self.step_ms) = (now_ms, 0);
     }
 
     /// Lets time pass.
@@ -27,7 +34,7 @@ impl SeededAmbient {
     /// What the next step is given.
     pub fn tick(&mut self) -> Ambient {
         self.steps += 1;
-        self.now_ms += 1_000;
+        self.now_ms += self.step_ms;
         let mut hasher = blake3::Hasher::new_derive_key("foremind testkit seeded entropy");
         hasher.update(&self.seed.to_le_bytes());
         hasher.update(&self.steps.to_le_bytes());

@@ -1,27 +1,64 @@
 use foremind_testkit::SeededAmbient;
 use foremind_types::Ambient;
 use wasmtime::component::{Resource, ResourceTable};
-use wasmtime::{Error as Trap, Result};
+use wasmtime::{Error as Trap, ResourceLimiter, Result};
 
 use crate::bindings::wasi::clocks::wall_clock::{self, Datetime};
 use crate::bindings::wasi::keyvalue0_2_0_draft2::atomics::{self, CasError};
 use crate::bindings::wasi::keyvalue0_2_0_draft2::store::{self, Error, KeyResponse};
 use crate::bindings::wasi::random::random;
 use crate::buckets::{Bucket, Buckets, Gone, Snapshot};
+use crate::http::Http;
 
 /// The bucket that every host refuses to open.
 const DENIED: &str = "denied";
 
+/// What the clock of an instance shows.
+#[derive(Clone, Copy, Debug)]
+enum Time {
+    /// One second more at each reading.
+    Ticking,
+    /// What the test sets; each reading costs `step_ms`.
+    Set { now_ms: i64, step_ms: i64 },
+}
+
 /// What one instance may reach.
 pub struct Host {
     buckets: Buckets,
-    table: ResourceTable,
+    pub(crate) table: ResourceTable,
     ambient: SeededAmbient,
+    time: Time,
     now: Ambient,
     before_swap: Option<Box<dyn FnMut() -> bool + Send>>,
+    pub(crate) http: Http,
+    peak: Peak,
+}
+
+/// The largest linear memory that was asked for. Nothing is refused.
+#[derive(Default)]
+struct Peak(usize);
+
+impl ResourceLimiter for Peak {
+    fn memory_growing(&mut self, _: usize, desired: usize, _: Option<usize>) -> Result<bool> {
+        self.0 = self.0.max(desired);
+        Ok(true)
+    }
+
+    fn table_growing(&mut self, _: usize, _: usize, _: Option<usize>) -> Result<bool> {
+        Ok(true)
+    }
 }
 
 impl Host {
+    pub(crate) fn limiter(&mut self) -> &mut dyn ResourceLimiter {
+        &mut self.peak
+    }
+
+    /// Bytes of the instance's linear memory.
+    pub fn memory_bytes(&self) -> usize {
+        self.peak.0
+    }
+
     pub(crate) fn new(buckets: &Buckets, seed: u64) -> Self {
         let ambient = SeededAmbient::new(seed);
         Self {
@@ -29,7 +66,23 @@ impl Host {
             table: ResourceTable::new(),
             now: ambient.clone().tick(),
             ambient,
+            time: Time::Ticking,
             before_swap: None,
+            http: Http::default(),
+            peak: Peak::default(),
+        }
+    }
+
+    /// From now on the clock stands at a time, and goes on by so much at each reading.
+    pub fn set_clock(&mut self, now_ms: i64, step_ms: i64) {
+        self.time = Time::Set { now_ms, step_ms };
+    }
+
+    /// Lets time pass.
+    pub(crate) fn wait(&mut self, ms: i64) {
+        match &mut self.time {
+            Time::Ticking => self.ambient.advance_ms(ms),
+            Time::Set { now_ms, .. } => *now_ms += ms,
         }
     }
 
@@ -150,7 +203,8 @@ impl atomics::Host for Host {
 
     fn swap(&mut self, cas: Resource<Snapshot>, value: Vec<u8>) -> Result<Result<(), CasError>> {
         let expected = self.table.delete(cas)?;
-        if expected.key == "head"
+        // Alone in its bucket, or with a memory's name before it.
+        if expected.key.split('/').next_back() == Some("head")
             && let Some(mut run) = self.before_swap.take()
             && run()
         {
@@ -198,6 +252,10 @@ impl atomics::HostCas for Host {
 impl wall_clock::Host for Host {
     fn now(&mut self) -> Result<Datetime> {
         self.now = self.ambient.tick();
+        if let Time::Set { now_ms, step_ms } = &mut self.time {
+            *now_ms += *step_ms;
+            self.now.now_ms = *now_ms;
+        }
         let now_ms = u64::try_from(self.now.now_ms)?;
         Ok(Datetime {
             seconds: now_ms / 1_000,

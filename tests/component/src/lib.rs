@@ -2,20 +2,24 @@
 
 mod buckets;
 mod host;
+mod http;
+pub mod redis;
 mod worlds;
 
 use std::path::PathBuf;
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use foremind_types::ErrorCode;
 use wasmtime::component::{Component, HasSelf, Linker, ResourceAny};
 use wasmtime::{Config, Engine, OptLevel, Store};
 
-pub use bindings::exports::foremind::memory::memories::{
-    Error, ForgetTarget, OpenOptions, Prompt, Scope,
-};
+pub use bindings::exports::foremind::memory::judge_queue::{Grade, Waiting};
+pub use bindings::exports::foremind::memory::memories::{ForgetTarget, OpenOptions, Prompt};
+pub use bindings::exports::foremind::memory::types::{Error, Scope};
 pub use buckets::{Buckets, Fault};
 pub use host::Host;
+pub use http::{Piece, Request, Response};
 
 #[allow(
     missing_docs,
@@ -45,11 +49,23 @@ pub enum World {
     Spin,
     /// As [`World::Draft2`], with the embedder and a model inside.
     Model,
+    /// The service on `wasi:keyvalue@0.2.0-draft2`.
+    Service,
+    /// The service on `fermyon:spin/key-value@2.0.0`.
+    ServiceSpin,
 }
 
 impl World {
     /// One for each store.
     pub const ALL: [Self; 3] = [Self::Draft2, Self::Draft, Self::Spin];
+
+    /// Where the built component is.
+    #[must_use]
+    pub fn path(self) -> PathBuf {
+        PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("../../target/components")
+            .join(self.file())
+    }
 
     fn file(self) -> &'static str {
         match self {
@@ -57,8 +73,18 @@ impl World {
             Self::Draft => "foremind-draft.wasm",
             Self::Spin => "foremind-spin.wasm",
             Self::Model => "foremind-model.wasm",
+            Self::Service => "foremind-service.wasm",
+            Self::ServiceSpin => "foremind-service-spin.wasm",
         }
     }
+}
+
+/// Whether components are compiled for speed and not at once.
+static FOR_SPEED: AtomicBool = AtomicBool::new(false);
+
+/// From now on components are compiled for speed: for measurements.
+pub fn for_speed() {
+    FOR_SPEED.store(true, Ordering::Relaxed);
 }
 
 /// The built component of a world and the engine it is compiled for, once for all tests.
@@ -70,20 +96,19 @@ impl World {
 /// If the component is not built.
 #[allow(clippy::panic, reason = "a test that cannot go on")]
 pub fn component(world: World) -> wasmtime::Result<&'static (Engine, Component)> {
-    static COMPILED: [OnceLock<(Engine, Component)>; 4] = [const { OnceLock::new() }; 4];
+    static COMPILED: [OnceLock<(Engine, Component)>; 6] = [const { OnceLock::new() }; 6];
     let compiled = &COMPILED[world as usize];
     if let Some(compiled) = compiled.get() {
         return Ok(compiled);
     }
-    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
-        .join("../../target/components")
-        .join(world.file());
-    let Ok(bytes) = std::fs::read(&path) else {
+    let Ok(bytes) = std::fs::read(world.path()) else {
         panic!("no component: run `cargo xtask build --profile ci` first");
     };
     let mut config = Config::new();
-    // Compiled once and run for seconds.
-    config.cranelift_opt_level(OptLevel::None);
+    if !FOR_SPEED.load(Ordering::Relaxed) {
+        // Compiled once and run for seconds.
+        config.cranelift_opt_level(OptLevel::None);
+    }
     let engine = Engine::new(&config)?;
     let made = Component::from_binary(&engine, &bytes)?;
     Ok(compiled.get_or_init(|| (engine, made)))
@@ -153,8 +178,12 @@ impl Instance {
             World::Spin => {
                 worlds::spin::LibrarySpin::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)
             }
+            World::Service | World::ServiceSpin => {
+                return Err(wasmtime::Error::msg("the service holds no library"));
+            }
         }?;
         let mut store = Store::new(engine, Host::new(buckets, seed));
+        store.limiter(Host::limiter);
         let library = bindings::Library::instantiate(&mut store, component, &linker)?;
         Ok(Self { store, library })
     }
@@ -185,6 +214,54 @@ impl Instance {
     ) -> Called<Vec<String>> {
         let verbs = self.library.foremind_memory_memories().memory();
         verbs.call_remember(&mut self.store, memory, scope, text)
+    }
+
+    /// `memory.ingest`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn ingest(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        (thread, turn): (&str, &str),
+        text: &str,
+    ) -> Called<Vec<String>> {
+        let verbs = self.library.foremind_memory_memories().memory();
+        verbs.call_ingest(&mut self.store, memory, scope, thread, turn, text)
+    }
+
+    /// `keys.rekey`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn rekey(&mut self, memory: ResourceAny, key: &[u8]) -> Called<()> {
+        let keys = self.library.foremind_memory_keys();
+        keys.call_rekey(&mut self.store, memory, key)
+    }
+
+    /// `judge-queue.pending`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn pending(&mut self, memory: ResourceAny, scope: &Scope) -> Called<(Vec<Waiting>, u32)> {
+        let queue = self.library.foremind_memory_judge_queue();
+        queue.call_pending(&mut self.store, memory, scope)
+    }
+
+    /// `judge-queue.judge`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn judge(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        id: &str,
+        grade: Grade,
+    ) -> Called<()> {
+        let queue = self.library.foremind_memory_judge_queue();
+        queue.call_judge(&mut self.store, memory, scope, id, grade)
     }
 
     /// `memory.recall`.
@@ -228,5 +305,85 @@ impl Instance {
     ) -> Called<u32> {
         let verbs = self.library.foremind_memory_memories().memory();
         verbs.call_forget(&mut self.store, memory, scope, target)
+    }
+}
+
+/// One instance of the service.
+pub struct ServiceInstance {
+    store: Store<Host>,
+    handler: Handler,
+}
+
+enum Handler {
+    Swap(http::swap::Service),
+    Spin(http::spin::ServiceSpin),
+}
+
+impl ServiceInstance {
+    /// A fresh instance on these buckets; `config` is what the host's variable holds.
+    ///
+    /// # Errors
+    /// wasmtime's, such as an import that this host does not offer; a world without the handler.
+    pub fn new(
+        world: World,
+        buckets: &Buckets,
+        seed: u64,
+        config: Option<&str>,
+    ) -> wasmtime::Result<Self> {
+        let (engine, component) = component(world)?;
+        let mut linker = Linker::new(engine);
+        let to = &mut linker;
+        let mut store = Store::new(engine, Host::new(buckets, seed));
+        store.data_mut().http.config = config.map(str::to_owned);
+        let handler = match world {
+            World::Service => {
+                http::swap::Service::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)?;
+                Handler::Swap(http::swap::Service::instantiate(
+                    &mut store, component, &linker,
+                )?)
+            }
+            World::ServiceSpin => {
+                http::spin::ServiceSpin::add_to_linker::<Host, HasSelf<Host>>(to, |it| it)?;
+                Handler::Spin(http::spin::ServiceSpin::instantiate(
+                    &mut store, component, &linker,
+                )?)
+            }
+            _ => return Err(wasmtime::Error::msg("this world has no handler")),
+        };
+        Ok(Self { store, handler })
+    }
+
+    /// The host's side of the instance.
+    pub fn host(&mut self) -> &mut Host {
+        self.store.data_mut()
+    }
+
+    /// How many times a body was read.
+    pub fn body_reads(&mut self) -> usize {
+        self.store.data_mut().http.reads
+    }
+
+    /// Hands one request over.
+    ///
+    /// # Errors
+    /// A trap, or a handler that answers nothing.
+    pub fn handle(&mut self, request: Request) -> wasmtime::Result<Response> {
+        let host = self.store.data_mut();
+        let request = host.table.push(request)?;
+        let out = host.table.push(http::Out)?;
+        match &self.handler {
+            Handler::Swap(service) => {
+                service
+                    .wasi_http_incoming_handler()
+                    .call_handle(&mut self.store, request, out)
+            }
+            Handler::Spin(service) => {
+                service
+                    .wasi_http_incoming_handler()
+                    .call_handle(&mut self.store, request, out)
+            }
+        }?;
+        let answer = self.store.data_mut().http.take();
+        answer.ok_or_else(|| wasmtime::Error::msg("the handler did not answer"))
     }
 }

@@ -9,7 +9,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_component_tests::{
-    Buckets, Error, Fault, ForgetTarget, Instance, OpenOptions, Prompt, Scope, World, code,
+    Buckets, Error, Fault, ForgetTarget, Grade, Instance, OpenOptions, Prompt, Scope, World, code,
     component,
 };
 use foremind_memory::{Exposure, KeySource, Request, Response};
@@ -126,7 +126,12 @@ fn each_imports_the_interfaces_of_its_world_and_nothing_else() {
         expected.extend(store);
         assert_eq!(imports, expected);
         let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
-        assert_eq!(exports, ["foremind:memory/memories@0.1.0"]);
+        let own = ["types", "memories", "keys", "judge-queue"];
+        let own: BTreeSet<String> = own
+            .map(|name| format!("foremind:memory/{name}@0.1.0"))
+            .into();
+        let exports: BTreeSet<String> = exports.into_iter().map(str::to_owned).collect();
+        assert_eq!(exports, own);
     }
 }
 
@@ -134,11 +139,11 @@ fn each_imports_the_interfaces_of_its_world_and_nothing_else() {
 fn its_error_has_one_case_for_each_code() {
     let (engine, component) = component(World::Draft2).unwrap();
     let ty = component.component_type();
-    let (_, item) = ty.exports(engine).next().unwrap();
-    let ComponentItem::ComponentInstance(memories) = item.ty else {
+    let item = ty.exports(engine).find(|(name, _)| name.contains("types"));
+    let ComponentItem::ComponentInstance(types) = item.unwrap().1.ty else {
         panic!("the export is no interface");
     };
-    let Some(error) = memories.get_export(engine, "error") else {
+    let Some(error) = types.get_export(engine, "error") else {
         panic!("the interface has no error");
     };
     let ComponentItem::Type(Type::Variant(error)) = error.ty else {
@@ -355,6 +360,79 @@ fn what_is_forgotten_is_gone() {
     desk.remember("I don't eat pork").unwrap();
     let everything = desk.instance.forget(memory, &ada, &ForgetTarget::Scope);
     assert_eq!(everything.unwrap().unwrap(), 1);
+}
+
+#[test]
+fn a_turn_that_is_told_twice_is_there_once() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    let turn = ("thread-1", "turn-1");
+    let first = desk.instance.ingest(memory, &ada, turn, ALLERGY);
+    let first = first.unwrap().unwrap();
+    assert_eq!(first.len(), 1);
+    // Elsewhere, by who did not hear that it was stored.
+    let mut other = Desk::on(&buckets, 2);
+    let again = other.instance.ingest(other.memory, &ada, turn, ALLERGY);
+    assert_eq!(again.unwrap().unwrap(), first);
+    assert_eq!(other.recall(QUERY).profile, first);
+    for turn in [("", "1"), ("a b", "1"), ("t", "-1")] {
+        let refused = other.instance.ingest(other.memory, &ada, turn, ALLERGY);
+        assert_eq!(
+            code(&refused.unwrap().unwrap_err()),
+            ErrorCode::InvalidArgument
+        );
+    }
+}
+
+#[test]
+fn after_a_change_of_keys_the_new_one_opens_the_memory() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    desk.remember(ALLERGY).unwrap();
+    let memory = desk.memory;
+    let short = desk.instance.rekey(memory, &[8; 31]).unwrap().unwrap_err();
+    assert_eq!(code(&short), ErrorCode::InvalidArgument);
+    desk.instance.rekey(memory, &[8; 32]).unwrap().unwrap();
+    // Who has it open goes on.
+    desk.remember("I don't eat pork").unwrap();
+    assert_eq!(open_code(&buckets, BUCKET, &options()), ErrorCode::WrongKey);
+    let mut instance = Instance::new(&buckets, 3).unwrap();
+    let new = OpenOptions {
+        key: vec![8; 32],
+        ..options()
+    };
+    let memory = instance.open(BUCKET, &new).unwrap().unwrap();
+    let prompt = instance.profile(memory, &scope("ada"), Some(4_096));
+    let text = prompt.unwrap().unwrap().text;
+    assert!(text.contains(ALLERGY) && text.contains("pork"), "{text}");
+}
+
+#[test]
+fn what_is_in_doubt_waits_for_a_judgement() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    for food in ["shellfish", "peanuts", "sesame"] {
+        // Whose allergy it is leaves it in doubt.
+        desk.remember(&format!("My boyfriend is allergic to {food}."))
+            .unwrap();
+    }
+    let (waiting, count) = desk.instance.pending(memory, &ada).unwrap().unwrap();
+    assert_eq!((waiting.len(), count), (3, 3));
+    let one = &waiting[0];
+    assert!(one.text.contains("boyfriend"));
+    let bob = desk
+        .instance
+        .judge(memory, &scope("bob"), &one.id, Grade::Modifier);
+    assert_eq!(code(&bob.unwrap().unwrap_err()), ErrorCode::UnknownId);
+    let judge = |desk: &mut Desk| desk.instance.judge(memory, &ada, &one.id, Grade::Modifier);
+    judge(&mut desk).unwrap().unwrap();
+    assert!(desk.told().contains(&one.text));
+    let again = judge(&mut desk).unwrap().unwrap_err();
+    assert_eq!(code(&again), ErrorCode::InvalidArgument);
+    let (_, count) = desk.instance.pending(memory, &ada).unwrap().unwrap();
+    assert_eq!(count, 2);
 }
 
 #[test]

@@ -60,9 +60,9 @@ impl House for Machine {
 
     fn capabilities(&self) -> Capabilities {
         match self.world {
-            World::Draft2 | World::Model => Capabilities::SWAP,
+            World::Draft2 | World::Model | World::Service => Capabilities::SWAP,
             World::Draft => Capabilities::TICKET,
-            World::Spin => Capabilities::SINGLE,
+            World::Spin | World::ServiceSpin => Capabilities::SINGLE,
         }
     }
 

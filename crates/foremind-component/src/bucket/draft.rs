@@ -1,6 +1,6 @@
 //! `wasi:keyvalue@0.2.0-draft`, which counts.
 
-use foremind_memory::{Capabilities, HeadToken};
+use foremind_memory::Capabilities;
 use foremind_types::Error;
 
 use super::{denied, endless, no_bucket, not_offered, other};
@@ -43,7 +43,12 @@ impl Bucket {
     }
 
     #[allow(clippy::unused_self, reason = "as in the other worlds")]
-    pub(crate) fn swap(&self, _: &str, _: Option<HeadToken>, _: &[u8]) -> Result<bool, Error> {
+    pub(crate) fn swap(
+        &self,
+        _: &str,
+        _: impl Fn(Option<&[u8]>) -> bool,
+        _: &[u8],
+    ) -> Result<bool, Error> {
         Err(not_offered())
     }
 

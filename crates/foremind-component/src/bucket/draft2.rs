@@ -1,6 +1,6 @@
 //! `wasi:keyvalue@0.2.0-draft2`, which compares and swaps.
 
-use foremind_memory::{Capabilities, HeadToken};
+use foremind_memory::Capabilities;
 use foremind_types::Error;
 
 use super::{denied, endless, no_bucket, not_offered, other};
@@ -43,21 +43,15 @@ impl Bucket {
         }
     }
 
-    /// Whether the value began with `expected`, or was absent for `None`, and is `value` now.
+    /// Whether the value was the expected one, and is `value` now.
     pub(crate) fn swap(
         &self,
         name: &str,
-        expected: Option<HeadToken>,
+        is_expected: impl Fn(Option<&[u8]>) -> bool,
         value: &[u8],
     ) -> Result<bool, Error> {
         let handle = Cas::new(&self.0, name).map_err(failed)?;
-        let same = match (handle.current().map_err(failed)?, expected) {
-            (None, None) => true,
-            // One too short for a token is never what is expected.
-            (Some(found), Some(expected)) => HeadToken::of(&found) == Some(expected),
-            _ => false,
-        };
-        if !same {
+        if !is_expected(handle.current().map_err(failed)?.as_deref()) {
             return Ok(false);
         }
         match swap(handle, value) {

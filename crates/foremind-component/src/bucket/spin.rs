@@ -1,6 +1,6 @@
 //! `fermyon:spin/key-value@2.0.0`, which neither compares nor counts.
 
-use foremind_memory::{Capabilities, HeadToken};
+use foremind_memory::Capabilities;
 use foremind_types::Error;
 
 use super::{denied, no_bucket, not_offered, other};
@@ -31,9 +31,19 @@ impl Bucket {
         self.0.get_keys().map_err(failed)
     }
 
-    #[allow(clippy::unused_self, reason = "as in the other worlds")]
-    pub(crate) fn swap(&self, _: &str, _: Option<HeadToken>, _: &[u8]) -> Result<bool, Error> {
-        Err(not_offered())
+    /// Whether the value was the expected one, and is `value` now. In three steps: of two that pass each other unseen
+    /// one replaces the other's. No log is written by it, only what the service keeps for itself.
+    pub(crate) fn swap(
+        &self,
+        name: &str,
+        is_expected: impl Fn(Option<&[u8]>) -> bool,
+        value: &[u8],
+    ) -> Result<bool, Error> {
+        if !is_expected(self.get(name)?.as_deref()) {
+            return Ok(false);
+        }
+        self.set(name, value)?;
+        Ok(self.get(name)?.as_deref() == Some(value))
     }
 
     #[allow(clippy::unused_self, reason = "as in the other worlds")]
