@@ -57,9 +57,12 @@ impl Values {
 
     /// Deletes values, some of which may be absent. All of them are tried, whichever fails.
     pub(crate) fn delete<'n>(&self, names: impl Iterator<Item = &'n str>) -> Result<(), Error> {
-        names.fold(Ok(()), |deleted, name| {
-            self.bucket.delete(&self.name(name)).and(deleted)
-        })
+        let mut all = Ok(());
+        // All of them, also after one that fails.
+        for name in names {
+            all = self.bucket.delete(&self.name(name)).and(all);
+        }
+        all
     }
 
     /// Reads for an opening, which may find the making of a memory cut between `key` and `head`.
