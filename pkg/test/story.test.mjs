@@ -28,7 +28,7 @@ testIn('the macaron story: told, forgotten about, reopened, asked', async (direc
   const again = await open(directory);
   assert.equal(again.created, false);
   const { prompt, profile, tokens, lexicalOnly } = await again.recall(me, 'Any good macaron recipes?', { budgetTokens: 512 });
-  assert.match(prompt, /allergic to tree nuts/);
+  assert.match(prompt, /avoid: tree nuts/);
   assert.ok(tokens > 0 && tokens <= 512);
   assert.equal(profile[0].record.id, records[0].record.id);
   assert.equal(lexicalOnly, true);

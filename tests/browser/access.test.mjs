@@ -110,7 +110,7 @@ for (const kind of browsers) {
           await page.keyboard.press('Enter');
           await page.keyboard.up('Control');
           await until(() => document.querySelectorAll('#talk .asked').length === 1);
-          assert.match(await text(page, '#prompt'), /allergic to tree nuts/);
+          assert.match(await text(page, '#prompt'), /avoid: tree nuts/);
 
           await tabTo(page, '#budget');
           await page.keyboard.press('ArrowLeft');

@@ -14,7 +14,7 @@ const question = 'Any good macaron recipes?';
 async function assertAllergyInPrompt(page) {
   const prompt = await text(page, '#prompt');
   assert.match(prompt, /^<memory>\n/);
-  assert.match(prompt, /\nProfile:\n(- .*\n)*- .*allergic to tree nuts.*\n/);
+  assert.match(prompt, /\nProfile:\n(- .*\n)*- .*avoid: tree nuts.*\n/);
   assert.doesNotMatch(prompt, /hallway|Lisbon/, 'what does not bear on macarons stays out');
 }
 
