@@ -97,7 +97,7 @@ struct Lists {
     /// Folded phrase and classes, sorted.
     phrases: Vec<(&'static str, u16)>,
     /// Every word of the data files: no name by its capital alone.
-    known: HashSet<&'static str, FixedState>,
+    known: OnceLock<HashSet<&'static str, FixedState>>,
 }
 
 impl Lists {
@@ -114,6 +114,16 @@ impl Lists {
                 phrases.extend(list.split(',').map(|phrase| (phrase.trim(), bits)));
             }
             sort_by(&mut phrases, Ord::cmp);
+            Self {
+                phrases,
+                known: OnceLock::new(),
+            }
+        })
+    }
+
+    /// Made for the first word with a capital: most prompts have one, and some none.
+    fn knows(&self, word: &str) -> bool {
+        let known = self.known.get_or_init(|| {
             // Tens of thousands: a tree takes three times as long to make.
             let mut known = HashSet::with_capacity_and_hasher(KNOWN_WORDS, FixedState::default());
             for file in data::vocabulary() {
@@ -123,8 +133,9 @@ impl Lists {
                         .filter(|word| !word.is_empty()),
                 );
             }
-            Self { phrases, known }
-        })
+            known
+        });
+        known.contains(word)
     }
 
     fn classes(&self, phrase: &str) -> u16 {
@@ -285,7 +296,7 @@ impl<'t> Reader<'t> {
 
     fn is_known(&self, at: usize) -> bool {
         let word = without_owner(self.words.folded(at));
-        let one = |word: &str| self.lists.known.contains(word);
+        let one = |word: &str| self.lists.knows(word);
         let singular = word.strip_suffix('s').unwrap_or(word);
         one(word) || one(singular) || one(singular.strip_suffix('e').unwrap_or(singular))
     }
@@ -532,7 +543,7 @@ impl<'t> Reader<'t> {
             KEEP | UNIT | VERB | PARTICLE | RELATION | CUE | STREET_AFTER,
         );
         let given = self.is(at, GIVEN);
-        let known = self.is_known(at);
+        let known = || self.is_known(at);
         let cued = !begins && self.follows(at, CUE);
         let related = !begins && self.follows(at, RELATION);
         let after_name = at > 0
@@ -543,7 +554,7 @@ impl<'t> Reader<'t> {
                     && marks[at - 2] == Some(IdentifierKind::Name));
         if !self.is_upper(at) {
             return given && (related || cued) && !keep
-                || cued && before.is_empty() && !known && !keep && self.raw(at).len() > 2;
+                || cued && before.is_empty() && !known() && !keep && self.raw(at).len() > 2;
         }
         if given && (cued || related || after_name) {
             return true;
@@ -553,14 +564,14 @@ impl<'t> Reader<'t> {
         }
         if cued || related {
             // A firm, a pet or a person, whatever else the word means.
-            return !known || !begins;
+            return !known() || !begins;
         }
         if given {
-            return !(begins && known) || self.is(at + 1, VERB);
+            return !(begins && known()) || self.is(at + 1, VERB);
         }
         let raw = self.raw(at);
         let acronym = raw.chars().count() <= 5 && raw.chars().all(|c| c.is_uppercase());
-        if known || (acronym && !after_name) {
+        if known() || (acronym && !after_name) {
             return false;
         }
         if after_name {
