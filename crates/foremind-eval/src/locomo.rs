@@ -12,6 +12,7 @@ use crate::dates;
 use crate::input::{self, Problem};
 use crate::memory::Memory;
 use crate::ranking::ranked;
+use crate::rates::wilson95;
 use crate::stages::Stages;
 
 const FIRST: usize = 10;
@@ -38,15 +39,7 @@ impl Mean {
         if n == 0.0 {
             return Value::Null;
         }
-        let z = 1.959_964_f64;
-        let p = self.shares.iter().sum::<f64>() / n;
-        let middle = p + z * z / (2.0 * n);
-        let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-        let whole = 1.0 + z * z / n;
-        json!([
-            rounded(((middle - half) / whole).max(0.0)),
-            rounded(((middle + half) / whole).min(1.0))
-        ])
+        wilson95(self.shares.iter().sum::<f64>() / n, n)
     }
 }
 

@@ -30,16 +30,23 @@ impl Rate {
         if self.rows == 0 {
             return Value::Null;
         }
-        let (n, z) = (f64::from(self.rows), 1.959_964_f64);
-        let p = f64::from(self.hits) / n;
-        let middle = p + z * z / (2.0 * n);
-        let half = z * (p * (1.0 - p) / n + z * z / (4.0 * n * n)).sqrt();
-        let whole = 1.0 + z * z / n;
-        json!([
-            rounded(((middle - half) / whole).max(0.0)),
-            rounded(((middle + half) / whole).min(1.0))
-        ])
+        wilson95(
+            f64::from(self.hits) / f64::from(self.rows),
+            f64::from(self.rows),
+        )
     }
+}
+
+/// Wilson's 95 % interval of a share of `rows` rows, more than none.
+pub(crate) fn wilson95(share: f64, rows: f64) -> Value {
+    let z = 1.959_964_f64;
+    let middle = share + z * z / (2.0 * rows);
+    let half = z * (share * (1.0 - share) / rows + z * z / (4.0 * rows * rows)).sqrt();
+    let whole = 1.0 + z * z / rows;
+    json!([
+        rounded(((middle - half) / whole).max(0.0)),
+        rounded(((middle + half) / whole).min(1.0))
+    ])
 }
 
 fn rounded(share: f64) -> f64 {
