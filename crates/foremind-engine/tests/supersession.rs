@@ -344,3 +344,17 @@ fn statuses_that_other_writers_set_do_not_depend_on_order() {
     one.engine.apply(a);
     assert_eq!(one.engine.state_digest(), other.engine.state_digest());
 }
+
+#[test]
+fn what_has_a_digit_is_merged_with_nothing_else() {
+    for (one, other) in [("w1x2", "w1x22"), ("AB3e", "AB3"), ("R2D2s", "R2D2")] {
+        let mut memory = Memory::new();
+        let ada = scope("ada");
+        for name in [one, other] {
+            memory.remember(&ada, &format!("Locker {name} of the depot holds blue paint"));
+        }
+        let listed = memory.run(request(json!({"verb": "list", "scope": ada})));
+        let texts = format!("{listed:?}").matches("Locker").count();
+        assert_eq!(texts, 2, "{one} {other}");
+    }
+}

@@ -636,7 +636,9 @@ fn is_single(c: char) -> bool {
 /// Cuts endings so that forms of one word mostly meet. Weak on purpose: two words that are made one could retire a fact.
 fn stem(word: &str) -> Box<str> {
     let mut stem = word;
-    if word.is_ascii() && word.len() > 4 {
+    // What has a digit has no endings: "w1x22" is not "w1x2".
+    let numbered = word.bytes().any(|byte| byte.is_ascii_digit());
+    if word.is_ascii() && word.len() > 4 && !numbered {
         for ending in [
             "ingly", "ings", "ing", "edly", "ied", "ies", "ed", "es", "s", "er", "ly",
         ] {
