@@ -346,12 +346,21 @@ fn statuses_that_other_writers_set_do_not_depend_on_order() {
 }
 
 #[test]
-fn what_has_a_digit_is_merged_with_nothing_else() {
-    for (one, other) in [("w1x2", "w1x22"), ("AB3e", "AB3"), ("R2D2s", "R2D2")] {
+fn what_has_a_digit_and_what_is_a_name_is_merged_with_nothing_else() {
+    for (one, other) in [
+        ("w1x2", "w1x22"),
+        ("AB3e", "AB3"),
+        ("R2D2s", "R2D2"),
+        ("Jenni", "Jennie"),
+        ("Hanna", "Hannas"),
+    ] {
         let mut memory = Memory::new();
         let ada = scope("ada");
         for name in [one, other] {
-            memory.remember(&ada, &format!("Locker {name} of the depot holds blue paint"));
+            memory.remember(
+                &ada,
+                &format!("Locker {name} of the depot holds blue paint"),
+            );
         }
         let listed = memory.run(request(json!({"verb": "list", "scope": ada})));
         let texts = format!("{listed:?}").matches("Locker").count();

@@ -769,6 +769,13 @@ impl Changes {
         let stems = |facts: &Facts| -> Vec<Box<str>> {
             facts.stems.iter().map(|s| s.stem.clone()).collect()
         };
+        // "Marie" and "Mari" have one stem.
+        let names = |facts: &Facts| -> Vec<Box<str>> {
+            let names = facts.stems.iter().filter(|stem| stem.name);
+            names
+                .filter_map(|name| facts.words.get(name.at).cloned())
+                .collect()
+        };
         earlier.stems.len() >= 2
             && earlier.negated == later.negated
             && earlier.question == later.question
@@ -778,6 +785,7 @@ impl Changes {
             && earlier.cues == later.cues
             && earlier.matters == later.matters
             && stems(earlier) == stems(later)
+            && names(earlier) == names(later)
     }
 
     pub(crate) fn read() -> (Self, Vec<LineError>) {
