@@ -49,6 +49,8 @@ const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'j
 const TASKS = new Set(['export', 'import', 'verify', 'rekey']);
 /** Records of one background step: short, so that calls in between do not wait long. */
 const BACKFILL_RECORDS = 8;
+/** How long a write waits for the file of the n-gram head. */
+const NGRAMS_WAIT_MS = 1_000;
 
 /** One open memory in this realm. */
 export class Session implements Backend {
@@ -62,8 +64,11 @@ export class Session implements Backend {
   readonly #pending = new Set<Promise<unknown>>();
   readonly #encoder: Encoder = {};
   #embedder: LoadedEmbedder | undefined;
-  /** What each life of the core is told. */
+  /** Fetched early, so that it is there offline. */
+  readonly #fetchedNgrams: Promise<Uint8Array | undefined>;
+  /** What each life of the core is told. Nobody needs the n-grams before something is written. */
   #ngrams: Uint8Array | undefined;
+  #asked = false;
   #head: string | undefined;
   #opened: Promise<Opened>;
   #lastWrite: Promise<unknown> = Promise.resolve();
@@ -82,9 +87,9 @@ export class Session implements Backend {
     // What is written until the encoder is there waits for its head rather than for nothing.
     this.#head = parts.heads && parts.embedder ? ROUTE_HEAD : undefined;
     this.#equip(opened);
-    const ngrams = this.#loadNgrams();
+    this.#fetchedNgrams = (parts.heads?.ngrams(this.#closing.signal) ?? Promise.resolve(undefined)).catch(() => undefined);
     this.ready = this.#loadEmbedder().then(async (readiness) => {
-      await ngrams;
+      await this.#fetchedNgrams;
       return readiness;
     });
     // Whoever does not ask for `ready` is not to be ended by an unhandled rejection.
@@ -112,7 +117,11 @@ export class Session implements Backend {
     const unlink = [link(signal, stop), link(this.#closing.signal, stop)];
     const run = () => this.#run(request, stop.signal);
     const { store } = this.#parts;
-    const work = WRITERS.has(request.verb) ? this.#inTurn(() => store.turn?.(run) ?? run()) : run();
+    const write = async () => {
+      await this.#takeNgrams();
+      return store.turn ? store.turn(run) : run();
+    };
+    const work = WRITERS.has(request.verb) ? this.#inTurn(write) : run();
     this.#pending.add(work);
     try {
       return (await work).response;
@@ -232,8 +241,15 @@ export class Session implements Backend {
     if (opened) this.#equip(opened);
   }
 
-  async #loadNgrams(): Promise<void> {
-    const file = await this.#parts.heads?.ngrams(this.#closing.signal).catch(() => undefined);
+  /** Gives the n-gram head to the core, once. A slow network holds no write up for long: words judge until the file is there. */
+  async #takeNgrams(): Promise<void> {
+    if (this.#asked) return;
+    let timer: ReturnType<typeof setTimeout> | undefined;
+    const late = new Promise<'late'>((resolve) => (timer = setTimeout(() => resolve('late'), NGRAMS_WAIT_MS)));
+    const file = await Promise.race([this.#fetchedNgrams, late]);
+    clearTimeout(timer);
+    if (file === 'late') return;
+    this.#asked = true;
     const opened = await this.#opened.catch(() => undefined);
     if (!file || !opened || this.#closing.signal.aborted) return;
     this.#ngrams = file;

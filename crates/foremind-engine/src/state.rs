@@ -10,7 +10,6 @@ use std::sync::OnceLock;
 use foremind_types::small::{SmallMap, SmallSet};
 
 use crate::protocol::EMBEDDING_HEAD;
-use foldhash::fast::FixedState;
 use foremind_index::{Vectors, dequantise};
 use foremind_router::KIND_REASON;
 use foremind_types::order::{set_of, sort_by_key};
@@ -18,6 +17,7 @@ use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Reason, Record, RecordId, Revision, Route,
     Scope, Stage, Stamp, Status, Tier, WriterId,
 };
+use rustc_hash::FxBuildHasher;
 
 use crate::identity::{Identity, identity};
 use crate::word_index::WordIndex;
@@ -46,7 +46,7 @@ pub(crate) struct State {
 }
 
 /// The records of each identity.
-type Same = HashMap<Identity, SmallSet<RecordId>, FixedState>;
+type Same = HashMap<Identity, SmallSet<RecordId>, FxBuildHasher>;
 
 /// What names a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -9,6 +9,11 @@
 //! Means and spreads were fitted to o200k_base; `tests/tokens.rs` measures what they are worth. All numbers
 //! are whole hundredths, so every host gets the same estimate.
 
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use rustc_hash::FxBuildHasher;
+
 /// Slope and share of the spread: see [`estimate_line`].
 const SLOPE_PERCENT: u64 = 103;
 const SPREAD_PERCENT: u64 = 28;
@@ -288,12 +293,24 @@ fn word_cost(run: &[char], english: bool) -> Cost {
 }
 
 /// Function words of English that other languages lack.
-const ENGLISH_WORDS: &str = " the and my of to for it its that with i you your are this these he she they his her their our we don doesn can won isn not from what how has had have been did does which who when why where by without since if there two was were will would should could any some at be but or out up off all every then than now just only like get got need until after before really do here no go give ";
+const ENGLISH_WORDS: &str = "the and my of to for it its that with i you your are this these he she they his her their our we don doesn can won isn not from what how has had have been did does which who when why where by without since if there two was were will would should could any some at be but or out up off all every then than now just only like get got need until after before really do here no go give";
 /// Function words of other languages in the same script.
-const FOREIGN_WORDS: &str = " der die das und ich ist nicht mit ein eine zu den auf von im fur le la les des et je un une est pas que du en il elle mon ma mes el los las y mi se con por para una es lo ho di che e non sono per della o os da um uma meu minha em na com nao eu ";
+const FOREIGN_WORDS: &str = "der die das und ich ist nicht mit ein eine zu den auf von im fur le la les des et je un une est pas que du en il elle mon ma mes el los las y mi se con por para una es lo ho di che e non sono per della o os da um uma meu minha em na com nao eu";
+
+type WordSet = HashSet<&'static str, FxBuildHasher>;
+
+/// The words of both lists.
+fn function_words() -> &'static (WordSet, WordSet) {
+    static WORDS: OnceLock<(WordSet, WordSet)> = OnceLock::new();
+    WORDS.get_or_init(|| {
+        let set = |words: &'static str| words.split(' ').collect();
+        (set(ENGLISH_WORDS), set(FOREIGN_WORDS))
+    })
+}
 
 /// Whether a line's function words are English.
 fn is_english(line: &str) -> bool {
+    let (of_english, of_others) = function_words();
     let (mut words, mut english, mut foreign) = (0, 0, 0);
     let (mut letters, mut far_letters) = (0, 0);
     let mut key = String::new();
@@ -312,13 +329,11 @@ fn is_english(line: &str) -> bool {
             continue;
         }
         key.clear();
-        key.push(' ');
         key.extend(word.chars().map(|c| c.to_ascii_lowercase()));
         let gerund = of_word > 5 && key.ends_with("ing");
-        key.push(' ');
-        if gerund || (of_word < 9 && ENGLISH_WORDS.contains(key.as_str())) {
+        if gerund || (of_word < 9 && of_english.contains(key.as_str())) {
             english += 1;
-        } else if of_word < 9 && FOREIGN_WORDS.contains(key.as_str()) {
+        } else if of_word < 9 && of_others.contains(key.as_str()) {
             foreign += 1;
         }
     }

@@ -5,7 +5,7 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use foldhash::fast::FixedState;
+use rustc_hash::FxBuildHasher;
 use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -24,7 +24,7 @@ const IDENTIFIER_BYTES: usize = 80;
 static STOPWORDS: &str = include_str!("../data/stopwords.txt");
 static ENDINGS: &str = include_str!("../data/suffixes.txt");
 
-type Words = HashSet<&'static str, FixedState>;
+type Words = HashSet<&'static str, FxBuildHasher>;
 
 /// Case folded, accents stripped, compatibility forms folded.
 #[must_use]

@@ -3,9 +3,9 @@ use std::collections::HashMap;
 
 use std::sync::Arc;
 
-use foldhash::fast::FixedState;
 use foremind_types::RecordId;
 use foremind_types::order::sort_by_key;
+use rustc_hash::FxBuildHasher;
 
 use crate::analysis::{each_term, terms};
 use crate::best::Best;
@@ -31,12 +31,12 @@ type Wanted<'p> = (u32, u32, &'p [(u32, u32)]);
 /// Source: S. Robertson, H. Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond", 2009.
 #[derive(Debug, Default)]
 pub struct Bm25 {
-    terms: HashMap<Arc<str>, u32, FixedState>,
+    terms: HashMap<Arc<str>, u32, FxBuildHasher>,
     postings: Vec<Postings>,
     free_terms: Vec<u32>,
     documents: Vec<Option<Document>>,
     free_documents: Vec<u32>,
-    places: HashMap<RecordId, u32, FixedState>,
+    places: HashMap<RecordId, u32, FxBuildHasher>,
     groups: Vec<Totals>,
 }
 

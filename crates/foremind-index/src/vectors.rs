@@ -1,8 +1,8 @@
 use core::fmt;
 use std::collections::HashMap;
 
-use foldhash::fast::FixedState;
 use foremind_types::{Embedding, HeadId, ModelId, RecordId, VECTOR_DIMENSIONS};
+use rustc_hash::FxBuildHasher;
 
 use crate::best::Best;
 use crate::number::quantise;
@@ -26,7 +26,7 @@ struct Table {
     scales: Vec<f32>,
     /// [`VECTOR_DIMENSIONS`] a row.
     rows: Vec<i8>,
-    places: HashMap<RecordId, u32, FixedState>,
+    places: HashMap<RecordId, u32, FxBuildHasher>,
 }
 
 /// A record near a query.

@@ -8,10 +8,10 @@ use core::ops::Range;
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
-use foldhash::fast::FixedState;
 use foremind_types::data::File;
 use foremind_types::data_file;
 use foremind_types::order::sort_by;
+use rustc_hash::FxBuildHasher;
 
 use crate::data;
 use crate::words::{Gap, Words};
@@ -97,7 +97,7 @@ struct Lists {
     /// Folded phrase and classes, sorted.
     phrases: Vec<(&'static str, u16)>,
     /// Every word of the data files: no name by its capital alone.
-    known: OnceLock<HashSet<&'static str, FixedState>>,
+    known: OnceLock<HashSet<&'static str, FxBuildHasher>>,
 }
 
 impl Lists {
@@ -125,7 +125,7 @@ impl Lists {
     fn knows(&self, word: &str) -> bool {
         let known = self.known.get_or_init(|| {
             // Tens of thousands: a tree takes three times as long to make.
-            let mut known = HashSet::with_capacity_and_hasher(KNOWN_WORDS, FixedState::default());
+            let mut known = HashSet::with_capacity_and_hasher(KNOWN_WORDS, FxBuildHasher);
             for file in data::vocabulary() {
                 known.extend(
                     file.text()
@@ -214,16 +214,21 @@ fn contacts(text: &str) -> Vec<(Range<usize>, IdentifierKind)> {
     {
         let start = from + text[from..].find(run).unwrap_or(0);
         from = start + run.len();
-        let lower = run.to_lowercase();
         let page = ["http://", "https://", "www."]
             .iter()
-            .any(|way| lower.contains(way));
+            .any(|way| has_in_any_case(run, way));
         let bare = run.trim_end_matches(['.', ',', ';', ':', '!', '?']);
         if (page || bare.contains('@')) && bare.len() > 2 {
             found.push((start..start + bare.len(), IdentifierKind::Contact));
         }
     }
     found
+}
+
+/// Whether `text` has `part`, which is ASCII, in capitals or not.
+fn has_in_any_case(text: &str, part: &str) -> bool {
+    let mut places = text.as_bytes().windows(part.len());
+    places.any(|place| place.eq_ignore_ascii_case(part.as_bytes()))
 }
 
 struct Reader<'t> {

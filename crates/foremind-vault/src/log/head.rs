@@ -184,7 +184,7 @@ fn store_place(place: &Place) -> v1::Place {
 }
 
 pub(super) fn read_head(seals: &Seals, key: &Key, value: &[u8]) -> Result<Head, VaultError> {
-    let (token, plain) = seals.unseal(key, Kind::Head, value)?;
+    let (token, plain) = seals.check(key, Kind::Head, value)?;
     parse(token, &plain)
 }
 

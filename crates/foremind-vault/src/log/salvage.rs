@@ -84,7 +84,7 @@ impl Salvage {
     /// # Errors
     /// What is wrong with it; [`VaultError::Seal`] for a value of another memory.
     pub fn take(&mut self, key: &Key, value: &[u8]) -> Result<(), VaultError> {
-        let (header, plain) = self.seals.unseal(key, Kind::Log, value)?;
+        let (header, plain) = self.seals.check(key, Kind::Log, value)?;
         let mut commit = [0; v1::COMMIT_BYTES];
         commit.copy_from_slice(&header.0[v1::COMMIT_AT..]);
         let ordinal = (0..ORDINALS)
@@ -106,7 +106,7 @@ impl Salvage {
     /// # Errors
     /// What is wrong with it.
     pub fn check(&self, key: &Key, value: &[u8]) -> Result<(), VaultError> {
-        self.seals.unseal(key, Kind::Log, value).map(|_| ())
+        self.seals.check(key, Kind::Log, value).map(|_| ())
     }
 
     /// Every entry that can be read, by writer and number; of two forms of one the later written.
