@@ -114,6 +114,8 @@ impl WebModule {
             .map(|suffix| format!("{}{suffix}", self.glue))
     }
 }
+/// The crate whose build script makes tables of the data files.
+const ROUTER_PACKAGE: &str = "foremind-router";
 /// The component's crate.
 const COMPONENT_PACKAGE: &str = "foremind-component";
 /// The built components, below the root, and the features of each: one for each kind of store that hosts offer,
@@ -165,10 +167,14 @@ pub(crate) fn everything(workspace: &Workspace, profile: Profile) -> Result<(), 
     setup::npm_packages(workspace, "xtask")?;
     model::ensure(workspace)?;
     let dist = workspace.folder(DIST)?;
+    let mut tables = None;
     for module in &WEB_MODULES {
-        web_module(workspace, module, profile, &dist)?;
+        let built = web_module(workspace, module, profile, &dist)?;
+        tables = tables.or(built);
     }
-    npm_package(workspace)?;
+    let tables =
+        tables.ok_or_else(|| Error::Artefact(format!("{ROUTER_PACKAGE} made no tables")))?;
+    npm_package(workspace, &tables)?;
     components(workspace, profile)?;
     write(
         &workspace.path(PROFILE_FILE),
@@ -195,14 +201,15 @@ pub(crate) fn current(workspace: &Workspace) -> Result<(), Error> {
     )
 }
 
-/// Compiles one crate, makes its glue, optimises it, and puts the files into `dist`.
+/// Compiles one crate, makes its glue, optimises it, and puts the files into `dist`. Gives back where the router's tables
+/// are, if it is among what the crate is made of.
 fn web_module(
     workspace: &Workspace,
     module: &WebModule,
     profile: Profile,
     dist: &Path,
-) -> Result<(), Error> {
-    let compiled = compile(
+) -> Result<Option<PathBuf>, Error> {
+    let (compiled, tables) = compile(
         workspace,
         module.package,
         module.features,
@@ -241,17 +248,17 @@ fn web_module(
         }
         write_if_changed(&dist.join(&name), &glue)?;
     }
-    Ok(())
+    Ok(tables)
 }
 
-/// Compiles one crate to wasm; the module's path.
+/// Compiles one crate to wasm; the module's path, and that of the router's tables if they were made for it.
 fn compile(
     workspace: &Workspace,
     package: &str,
     features: &[&str],
     variant: Variant,
     profile: Profile,
-) -> Result<PathBuf, Error> {
+) -> Result<(PathBuf, Option<PathBuf>), Error> {
     say!(
         "compiling {package} ({}, {}{}{})",
         profile.cargo_name(),
@@ -311,15 +318,18 @@ fn compile(
         .current_dir(workspace.root())
         .stdout(Stdio::piped());
     let messages = crate::process::output(&mut command)?;
-    let crate_name = package.replace('-', "_");
-    messages
+    let messages: Vec<serde_json::Value> = messages
         .lines()
-        .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect();
+    let crate_name = package.replace('-', "_");
+    let module = messages
+        .iter()
         .filter(|message| {
             message["reason"] == "compiler-artifact"
                 && message["target"]["name"] == crate_name.as_str()
         })
-        .filter_map(|message| message["filenames"].as_array().cloned())
+        .filter_map(|message| message["filenames"].as_array())
         .flatten()
         .filter_map(|path| path.as_str().map(PathBuf::from))
         .find(|path| {
@@ -330,7 +340,16 @@ fn compile(
             Error::Artefact(format!(
                 "{package} built no wasm module; its crate-type must hold cdylib"
             ))
-        })
+        })?;
+    let of_router = |message: &&serde_json::Value| {
+        message["reason"] == "build-script-executed"
+            && message["package_id"]
+                .as_str()
+                .is_some_and(|id| id.contains(ROUTER_PACKAGE))
+    };
+    let out = messages.iter().find(of_router);
+    let out = out.and_then(|message| message["out_dir"].as_str());
+    Ok((module, out.map(|out| Path::new(out).join("data"))))
 }
 
 /// Makes the JavaScript glue and the type declarations.
@@ -374,10 +393,11 @@ fn optimise(workspace: &Workspace, profile: Profile, path: &Path) -> Result<(), 
     Ok(())
 }
 
-/// The data files of router and guard as one: for each a line with U+0001 and its name, then its text.
-fn data(workspace: &Workspace) -> Result<String, Error> {
+/// The data files of router and guard as one: for each a line with U+0001 and its name, then its text. Those of the router
+/// are what its build script makes of them.
+fn data(workspace: &Workspace, tables: &Path) -> Result<String, Error> {
     let mut bundle = String::new();
-    let mut paths = files_below(&workspace.path("crates/foremind-router/data"))?;
+    let mut paths = files_below(tables)?;
     paths.extend(files_below(&workspace.path("crates/foremind-guard/data"))?);
     for path in paths {
         if path.extension().is_some_and(|ending| ending == "tsv") {
@@ -389,7 +409,7 @@ fn data(workspace: &Workspace) -> Result<String, Error> {
 }
 
 /// Builds the TypeScript part of the package.
-fn npm_package(workspace: &Workspace) -> Result<(), Error> {
+fn npm_package(workspace: &Workspace, tables: &Path) -> Result<(), Error> {
     setup::npm_packages(workspace, "pkg")?;
     let dist = workspace.path(DIST);
     let mut inputs = sources(&workspace.path("pkg"))?;
@@ -401,7 +421,7 @@ fn npm_package(workspace: &Workspace) -> Result<(), Error> {
         let bytes = read(&workspace.path("crates/foremind-router/data").join(file))?;
         write_if_changed(&dist.join(name), &bytes)?;
     }
-    write_if_changed(&dist.join(DATA_FILE), data(workspace)?.as_bytes())?;
+    write_if_changed(&dist.join(DATA_FILE), data(workspace, tables)?.as_bytes())?;
     let stamp = Stamp::new(workspace.path("target/wasm/npm-package")).files(&inputs)?;
     if stamp.is_fresh() && dist.join("index.js").is_file() {
         return Ok(());
@@ -445,13 +465,14 @@ pub(crate) fn components(workspace: &Workspace, profile: Profile) -> Result<(), 
     }
     model::ensure(workspace)?;
     for (component, features) in COMPONENTS {
-        let input = read(&compile(
+        let (module, _) = compile(
             workspace,
             COMPONENT_PACKAGE,
             features,
             Variant::Simd128,
             profile,
-        )?)?;
+        )?;
+        let input = read(&module)?;
         let bytes = ComponentEncoder::default()
             .validate(true)
             .module(&input)

@@ -1,14 +1,12 @@
 //! Single-valued attributes that a statement sets: "I live in Porto" sets `home`.
 
-use crate::data::each_line;
-use crate::lexicon::LineError;
+use crate::data::{LineError, each_line, table_file};
 use crate::words::{Gap, Words};
 use foremind_types::data::File;
-use foremind_types::data_file;
 use foremind_types::order::sort_by;
 
 /// The data file.
-pub(crate) const FILE: File = data_file!("attributes.tsv");
+pub(crate) const FILE: File = table_file!("attributes.tsv");
 
 /// Longest value, in words.
 const VALUE_WORDS: usize = 8;

@@ -12,12 +12,11 @@ mod quantities;
 
 use foremind_types::small::SmallSet;
 
+use foremind_types::Ambient;
 use foremind_types::data::File;
 use foremind_types::order::sort_by;
-use foremind_types::{Ambient, data_file};
 
-use crate::data::each_line;
-use crate::lexicon::LineError;
+use crate::data::{LineError, each_line, table_file};
 use crate::lifetime::{self, MONTHS};
 use crate::words::{Gap, Words};
 
@@ -27,10 +26,10 @@ use guards::*;
 use quantities::*;
 
 /// The data files.
-pub(crate) const CUES: File = data_file!("changes.tsv");
-pub(crate) const MATTERS: File = data_file!("matters.tsv");
+pub(crate) const CUES: File = table_file!("changes.tsv");
+pub(crate) const MATTERS: File = table_file!("matters.tsv");
 
-pub(crate) const WEIGHTS: File = data_file!("replaces.tsv");
+pub(crate) const WEIGHTS: File = table_file!("replaces.tsv");
 
 /// Longest phrase of the files, in words.
 const PHRASE_WORDS: usize = 6;

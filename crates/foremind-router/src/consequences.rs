@@ -2,13 +2,11 @@
 
 use foremind_types::{Domain, Grade, Severity};
 
-use crate::data::each_line;
-use crate::lexicon::LineError;
+use crate::data::{LineError, each_line, table_file};
 use foremind_types::data::File;
-use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = data_file!("domains.tsv");
+pub(crate) const FILE: File = table_file!("domains.tsv");
 
 /// One row of the table.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,44 +4,49 @@ use foremind_types::data::{self, File};
 
 pub use foremind_types::data::MissingFile;
 
-use crate::lexicon::{FILES, LineError};
-use crate::{attributes, changes, consequences, identifiers, kinds, language, questions, semantic};
+use crate::{
+    attributes, changes, consequences, identifiers, kinds, language, lexicon, questions, semantic,
+    triggers,
+};
+
+/// One of those that the build script makes or copies, from a module below `src/`.
+macro_rules! table_file {
+    ($name:literal) => {
+        ::foremind_types::data::File {
+            name: $name,
+            #[cfg(feature = "compiled-data")]
+            compiled: include_str!(concat!(env!("OUT_DIR"), "/data/", $name)),
+            #[cfg(not(feature = "compiled-data"))]
+            compiled: "",
+        }
+    };
+}
+pub(crate) use table_file;
 
 /// All of them.
-fn files() -> impl Iterator<Item = File> {
-    FILES.into_iter().chain([
+fn files() -> [File; 14] {
+    [
+        lexicon::FILE,
         consequences::FILE,
         attributes::FILE,
         semantic::FILE,
         questions::FILE,
         kinds::FILE,
+        triggers::FILE,
         language::FILE,
         changes::CUES,
         changes::MATTERS,
         changes::WEIGHTS,
         identifiers::FILE,
+        identifiers::INNER_WORDS,
         foremind_guard::KINDS,
-    ])
-}
-
-/// Those whose words are words of a language.
-pub(crate) fn vocabulary() -> impl Iterator<Item = File> {
-    let others = [
-        consequences::FILE,
-        attributes::FILE,
-        questions::FILE,
-        kinds::FILE,
-        language::FILE,
-        changes::CUES,
-        changes::MATTERS,
-    ];
-    FILES.into_iter().chain(others)
+    ]
 }
 
 /// Whether the data files are there. A router or a guard that is made before lets everything pass.
 #[must_use]
 pub fn has_data() -> bool {
-    files().all(|file| !file.text().is_empty())
+    files().iter().all(|file| !file.text().is_empty())
 }
 
 /// Hands the data files over where they are not compiled in: see [`data::install`].
@@ -50,6 +55,21 @@ pub fn has_data() -> bool {
 /// [`MissingFile`]; nothing is changed then.
 pub fn install_data(bundle: String) -> Result<(), MissingFile> {
     data::install(bundle, files())
+}
+
+/// A line of a data file that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct LineError {
+    pub(crate) file: &'static str,
+    /// From 1.
+    pub(crate) line: usize,
+    pub(crate) problem: &'static str,
+}
+
+impl core::fmt::Display for LineError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        write!(f, "{}:{}: {}", self.file, self.line, self.problem)
+    }
 }
 
 /// Gives each line of a table to `row`, blank ones and comments (`#`) left out; returns those that it cannot read.

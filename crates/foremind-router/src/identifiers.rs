@@ -5,40 +5,22 @@
 //! cities, amounts with a unit, days.
 
 use core::ops::Range;
-use std::collections::HashSet;
 use std::sync::OnceLock;
 
 use foremind_types::data::File;
-use foremind_types::data_file;
 use foremind_types::order::sort_by;
-use rustc_hash::FxBuildHasher;
 
-use crate::data;
+use crate::Tables;
+use crate::data::table_file;
+use crate::table::Table;
 use crate::words::{Gap, Words};
 
-/// About so many words are in the data files.
-const KNOWN_WORDS: usize = 20_000;
+/// The lists.
+pub(crate) const FILE: File = table_file!("identifiers.tsv");
+/// Words of the data files with which none of their phrases begins.
+pub(crate) const INNER_WORDS: File = table_file!("inner_words.tsv");
 
-/// The data file.
-pub(crate) const FILE: File = data_file!("identifiers.tsv");
-
-/// Classes of the data file, each with its bit.
-const CLASSES: [(&str, u16); 14] = [
-    ("given", GIVEN),
-    ("family", FAMILY),
-    ("cue", CUE),
-    ("relation", RELATION),
-    ("after-name", AFTER_NAME),
-    ("verb", VERB),
-    ("keep", KEEP),
-    ("street-after", STREET_AFTER),
-    ("street-before", STREET_BEFORE),
-    ("unit", UNIT),
-    ("code", CODE),
-    ("particle", PARTICLE),
-    ("birth", BIRTH),
-    ("avoid", AVOID),
-];
+// Classes of the lists, each with its bit: the order of [`crate::compile::IDENTIFIER_CLASSES`].
 const GIVEN: u16 = 1;
 const FAMILY: u16 = 2;
 const CUE: u16 = 4;
@@ -92,58 +74,33 @@ impl IdentifierKind {
     }
 }
 
-/// The lists.
+/// What is looked up.
 struct Lists {
-    /// Folded phrase and classes, sorted.
-    phrases: Vec<(&'static str, u16)>,
-    /// Every word of the data files: no name by its capital alone.
-    known: OnceLock<HashSet<&'static str, FxBuildHasher>>,
+    phrases: Table,
+    inner_words: Table,
 }
 
 impl Lists {
     fn shared() -> &'static Self {
         static LISTS: OnceLock<Lists> = OnceLock::new();
-        LISTS.get_or_init(|| {
-            let mut phrases = Vec::new();
-            for line in FILE.text().lines().filter(|line| !line.starts_with('#')) {
-                let Some((class, list)) = line.split_once('\t') else {
-                    continue;
-                };
-                let bits = CLASSES.iter().find(|(name, _)| *name == class);
-                let bits = bits.map_or(0, |(_, bits)| *bits);
-                phrases.extend(list.split(',').map(|phrase| (phrase.trim(), bits)));
-            }
-            sort_by(&mut phrases, Ord::cmp);
-            Self {
-                phrases,
-                known: OnceLock::new(),
-            }
+        LISTS.get_or_init(|| Self {
+            phrases: Table::of(FILE.text(), 0),
+            inner_words: Table::of(INNER_WORDS.text(), 0),
         })
     }
 
-    /// Made for the first word with a capital: most prompts have one, and some none.
+    /// Whether a data file has the word: no name by its capital alone.
     fn knows(&self, word: &str) -> bool {
-        let known = self.known.get_or_init(|| {
-            // Tens of thousands: a tree takes three times as long to make.
-            let mut known = HashSet::with_capacity_and_hasher(KNOWN_WORDS, FxBuildHasher);
-            for file in data::vocabulary() {
-                known.extend(
-                    file.text()
-                        .split(|c: char| !c.is_alphanumeric())
-                        .filter(|word| !word.is_empty()),
-                );
-            }
-            known
-        });
-        known.contains(word)
+        let tables = Tables::shared();
+        self.inner_words.knows(word)
+            || tables.lexicon().knows(word)
+            || tables.cues().knows(word)
+            || tables.triggers().knows(word)
     }
 
     fn classes(&self, phrase: &str) -> u16 {
-        let from = self.phrases.partition_point(|(known, _)| *known < phrase);
-        let same = self.phrases[from..]
-            .iter()
-            .take_while(|(known, _)| *known == phrase);
-        same.fold(0, |all, (_, bits)| all | bits)
+        let mut same = self.phrases.same(self.phrases.place(phrase), phrase);
+        same.next().unwrap_or(0)
     }
 }
 
@@ -650,5 +607,50 @@ impl<'t> Reader<'t> {
             return (to - at >= 2).then_some(at..to);
         }
         None
+    }
+}
+
+#[cfg(all(test, feature = "compiled-data"))]
+mod tests {
+    use super::*;
+    use crate::compile::IDENTIFIER_CLASSES;
+
+    #[test]
+    fn the_bits_are_those_of_the_table() {
+        let bits = [
+            GIVEN,
+            FAMILY,
+            CUE,
+            RELATION,
+            AFTER_NAME,
+            VERB,
+            KEEP,
+            STREET_AFTER,
+            STREET_BEFORE,
+            UNIT,
+            CODE,
+            PARTICLE,
+            BIRTH,
+            AVOID,
+        ];
+        assert_eq!(bits.len(), IDENTIFIER_CLASSES.len());
+        for (at, bit) in bits.into_iter().enumerate() {
+            assert_eq!(bit, 1 << at, "{}", IDENTIFIER_CLASSES[at]);
+        }
+        let lists = Lists::shared();
+        assert_eq!(lists.classes("anna") & GIVEN, GIVEN);
+        assert_eq!(lists.classes("zzyzx"), 0);
+    }
+
+    #[test]
+    fn words_of_the_data_files_are_known_wherever_they_stand_in_a_phrase() {
+        let lists = Lists::shared();
+        // Alone, first, inside, of a question and of a kind of fact.
+        for word in ["metformin", "gluten", "free", "marzipan", "fair", "marble"] {
+            assert!(lists.knows(word), "{word}");
+        }
+        for name in ["okafor", "zzyzx", "", "glute"] {
+            assert!(!lists.knows(name), "{name}");
+        }
     }
 }

@@ -3,13 +3,11 @@
 
 use foremind_types::small::SmallSet;
 
-use crate::data::each_line;
-use crate::lexicon::LineError;
+use crate::data::{LineError, each_line, table_file};
 use foremind_types::data::File;
-use foremind_types::data_file;
 
 /// The data file.
-pub(crate) const FILE: File = data_file!("function_words.tsv");
+pub(crate) const FILE: File = table_file!("function_words.tsv");
 
 /// Function words of English, and of the other languages that are written in Latin letters.
 #[derive(Clone, Debug, Default)]

@@ -1,13 +1,12 @@
-//! The lexicons: phrases with a class and a domain, read from the data files and looked up word by word.
-
-use std::borrow::Cow;
+//! The lexicons: phrases with a class and a domain, looked up word by word.
 
 use foremind_types::Domain;
-
-use crate::data::each_line;
-use crate::words::Words;
 use foremind_types::data::File;
-use foremind_types::data_file;
+use foremind_types::order::sort_by_key;
+
+use crate::data::table_file;
+use crate::table::Table;
+use crate::words::Words;
 
 macro_rules! classes {
     ($($(#[doc = $doc:literal])+ $variant:ident = $text:literal,)+) => {
@@ -154,96 +153,46 @@ pub(crate) struct Hit {
     pub(crate) to: usize,
 }
 
-/// A line of a data file that cannot be read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LineError {
-    pub(crate) file: &'static str,
-    /// From 1.
-    pub(crate) line: usize,
-    pub(crate) problem: &'static str,
-}
+/// The table.
+pub(crate) const FILE: File = table_file!("lexicon.tsv");
 
-impl core::fmt::Display for LineError {
-    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        write!(f, "{}:{}: {}", self.file, self.line, self.problem)
-    }
-}
-
-/// The data files, in reading order.
-pub(crate) const FILES: [File; 11] = [
-    data_file!("medical.tsv"),
-    data_file!("diet.tsv"),
-    data_file!("medications.tsv"),
-    data_file!("legal.tsv"),
-    data_file!("circumstances.tsv"),
-    data_file!("rules.tsv"),
-    data_file!("people.tsv"),
-    data_file!("cues.tsv"),
-    data_file!("idioms.tsv"),
-    data_file!("topics.tsv"),
-    data_file!("languages.tsv"),
-];
-
-/// A folded phrase and one meaning of it.
-#[derive(Debug)]
-struct Entry {
-    /// The first eight bytes as a number that sorts as they do: most comparisons end here.
-    key: u64,
-    phrase: Cow<'static, str>,
-    meaning: Meaning,
-}
-
-impl Entry {
-    fn new(phrase: Cow<'static, str>, meaning: Meaning) -> Self {
-        Self {
-            key: key(&phrase),
-            phrase,
-            meaning,
-        }
-    }
-}
-
-/// See [`Entry::key`]; short phrases are filled up with zero bytes, which sort first.
-fn key(phrase: &str) -> u64 {
-    let bytes = phrase.bytes().chain(core::iter::repeat(0));
-    bytes
-        .take(8)
-        .fold(0, |key, byte| key << 8 | u64::from(byte))
-}
-
-/// All phrases, sorted, so that a text is looked up by binary search.
+/// All phrases.
 #[derive(Debug, Default)]
 pub(crate) struct Lexicon {
-    /// Folded phrase and meaning; sorted by phrase, then class.
-    entries: Vec<Entry>,
+    meanings: Vec<Option<Meaning>>,
+    phrases: Table,
 }
 
 impl Lexicon {
-    /// Reads data files; lines that cannot be read are left out and returned.
-    pub(crate) fn read(
-        files: impl IntoIterator<Item = (&'static str, &'static str)>,
-    ) -> (Self, Vec<LineError>) {
-        let mut entries = Vec::with_capacity(8192);
-        let mut errors = Vec::new();
-        for (file, text) in files {
-            errors.extend(each_line(file, text, &mut |line| {
-                read_line(line, &mut entries)
-            }));
+    /// Over a table of `compile`; a meaning that it does not know counts for nothing.
+    pub(crate) fn of(text: &'static str) -> Self {
+        let (meanings, phrases) = text.split_once('\n').unwrap_or_default();
+        let meaning = |text: &str| {
+            let (class, domain) = text.split_once(' ')?;
+            Some(Meaning {
+                class: Class::parse(class)?,
+                domain: Domain::parse(domain)?,
+            })
+        };
+        Self {
+            meanings: meanings.split(',').map(meaning).collect(),
+            phrases: Table::of(phrases, 0),
         }
-        entries.sort_unstable_by(|a, b| {
-            let phrases = || a.phrase.cmp(&b.phrase);
-            let order = a.key.cmp(&b.key).then_with(phrases);
-            order.then_with(|| a.meaning.class.cmp(&b.meaning.class))
-        });
-        entries.dedup_by(|a, b| a.phrase == b.phrase && a.meaning.class == b.meaning.class);
-        (Self { entries }, errors)
     }
 
-    /// Where the phrase stands or would stand.
-    fn place(&self, phrase: &str) -> usize {
-        let key = key(phrase);
-        self.entries
-            .partition_point(|e| e.key < key || (e.key == key && *e.phrase < *phrase))
+    /// The meanings of a phrase, by class; from the line where it stands.
+    fn meanings(&self, at: usize, phrase: &str) -> Vec<Meaning> {
+        let numbers = self.phrases.same(at, phrase);
+        let mut found: Vec<Meaning> = numbers
+            .filter_map(|number| self.meanings.get(usize::from(number)).copied().flatten())
+            .collect();
+        sort_by_key(&mut found, |meaning| meaning.class);
+        found
+    }
+
+    /// Whether a phrase is this word or begins with it.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.phrases.knows(word)
     }
 
     /// Every phrase of the lexicon in the text: for each place and class the longest, in order of place.
@@ -257,17 +206,15 @@ impl Lexicon {
             while to <= words.len() {
                 let phrase = words.phrase(from, to);
                 lookups += 1;
-                let at = self.place(phrase);
+                let at = self.phrases.place(phrase);
                 for stem in stems(phrase) {
                     let at = if stem.len() == phrase.len() {
                         at
                     } else {
-                        self.place(stem)
+                        self.phrases.place(stem)
                     };
-                    let same = self.entries[at..].iter().take_while(|e| e.phrase == stem);
-                    let mut any = false;
-                    for Entry { meaning, .. } in same {
-                        any = true;
+                    let meanings = self.meanings(at, stem);
+                    for meaning in &meanings {
                         let hit = Hit {
                             meaning: *meaning,
                             from,
@@ -281,20 +228,15 @@ impl Lexicon {
                             None => hits.push(hit),
                         }
                     }
-                    if any {
+                    if !meanings.is_empty() {
                         break;
                     }
                 }
                 // A longer phrase can only begin with this one and a space.
-                let longer = self.entries[at..]
-                    .iter()
-                    .find(|e| e.phrase != phrase)
-                    .is_some_and(|e| {
-                        e.phrase
-                            .strip_prefix(phrase)
-                            .is_some_and(|rest| rest.starts_with(' '))
-                    });
-                if !longer {
+                if !self
+                    .phrases
+                    .is_begun(at, phrase, |rest| rest.starts_with(' '))
+                {
                     break;
                 }
                 to += 1;
@@ -318,55 +260,27 @@ fn stems(phrase: &str) -> impl Iterator<Item = &str> {
         .flatten()
 }
 
-/// A line is `class <tab> domain <tab> phrase, phrase, ...`.
-fn read_line(line: &'static str, entries: &mut Vec<Entry>) -> Result<(), &'static str> {
-    let mut fields = line.split('\t');
-    let (Some(class), Some(domain), Some(phrases), None) =
-        (fields.next(), fields.next(), fields.next(), fields.next())
-    else {
-        return Err("expected three fields, separated by tabs");
-    };
-    let class = Class::parse(class).ok_or("unknown class")?;
-    let domain = Domain::parse(domain).ok_or("unknown domain")?;
-    for phrase in phrases.split(',').map(str::trim) {
-        // Most phrases stand in the file as they are compared.
-        let plain =
-            |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'\'');
-        let bytes = phrase.as_bytes();
-        let odd = phrase.starts_with('\'')
-            || phrase.ends_with('\'')
-            || bytes.windows(2).any(|pair| matches!(pair, b"  " | b"' "));
-        if !phrase.is_empty() && phrase.bytes().all(plain) && !odd {
-            entries.push(Entry::new(Cow::Borrowed(phrase), Meaning { class, domain }));
-            continue;
-        }
-        let words = Words::of(phrase);
-        if words.len() == 0 {
-            return Err("empty phrase");
-        }
-        let folded = words.phrase(0, words.len());
-        entries.push(Entry::new(
-            Cow::Owned(folded.to_owned()),
-            Meaning { class, domain },
-        ));
-    }
-    Ok(())
-}
-
-#[cfg(test)]
+#[cfg(all(test, feature = "compiled-data"))]
 mod tests {
     use super::*;
 
+    fn lexicon() -> Lexicon {
+        Lexicon::of(FILE.text())
+    }
+
     #[test]
-    fn every_line_of_the_data_files_can_be_read() {
-        let (_, errors) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
-        let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
-        assert!(shown.is_empty(), "{shown:#?}");
+    fn every_meaning_is_one_that_the_router_knows() {
+        let names: Vec<&str> = FILE.text().lines().next().unwrap().split(',').collect();
+        let lexicon = lexicon();
+        for (name, meaning) in names.iter().zip(&lexicon.meanings) {
+            assert!(meaning.is_some(), "{name}");
+        }
+        assert!(lexicon.phrases.len() > 4000);
     }
 
     #[test]
     fn work_grows_with_the_text_and_no_faster() {
-        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
+        let lexicon = lexicon();
         // Words that begin many long phrases, so that lookups go as deep as they can.
         let text =
             "if i ever take care of the long distance relationship i was given the all clear ";
@@ -375,25 +289,5 @@ mod tests {
         // A tenth more for phrases that run across the seams.
         assert!(large * 10 <= small * 64 * 11, "{small} {large}");
         assert!(small <= 10 * 17 * 6, "{small}");
-    }
-
-    #[test]
-    fn phrases_are_kept_as_texts_are_folded() {
-        let (lexicon, _) = Lexicon::read(FILES.map(|file| (file.name, file.text())));
-        for Entry { phrase, .. } in &lexicon.entries {
-            let words = Words::of(phrase);
-            assert_eq!(words.phrase(0, words.len()), &**phrase);
-        }
-        assert!(lexicon.entries.len() > 4000);
-    }
-
-    #[test]
-    fn an_error_names_file_and_line() {
-        let (_, errors) = Lexicon::read([(
-            "x.tsv",
-            "# fine\nmedical\tallergy\tasthma\nmedcal\tallergy\tx\n",
-        )]);
-        assert_eq!(errors[0].to_string(), "x.tsv:3: unknown class");
-        assert_eq!(errors.len(), 1);
     }
 }

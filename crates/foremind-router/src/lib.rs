@@ -2,7 +2,8 @@
 //!
 //! The parts of the lexical stage, in the order of a statement's way through them:
 //! - `statements` splits a turn;
-//! - `words`, `lexicon`, `reading`: the statement as words, phrases of the data files and sentences;
+//! - `words`, `lexicon`, `reading`: the statement as words, phrases of the data files and sentences; `compile` makes the tables
+//!   that `table` and `phrases` look them up in, when the crate is built;
 //! - `signals`: what speaks for the profile, with weights;
 //! - `traps`: what holds a signal back or makes it doubtful;
 //! - `verdict` adds up; `consequences`, `kinds`, `lifetime` and `attributes` say what follows.
@@ -14,6 +15,8 @@
 
 mod attributes;
 mod changes;
+#[allow(dead_code, reason = "the build script uses the rest")]
+mod compile;
 mod consequences;
 mod data;
 mod identifiers;
@@ -30,6 +33,7 @@ mod semantic;
 mod signals;
 mod spans;
 mod statements;
+mod table;
 mod traps;
 mod triggers;
 mod verdict;
@@ -59,7 +63,7 @@ use changes::Changes;
 use consequences::Consequences;
 use kinds::Kinds;
 use language::FunctionWords;
-use lexicon::{Class, FILES, Lexicon};
+use lexicon::{Class, Lexicon};
 use questions::Cues;
 use reading::Reading;
 use semantic::Heads;
@@ -69,13 +73,13 @@ use words::Words;
 /// Lexicons and calibrations. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Router {
-    tables: Arc<Tables>,
+    tables: &'static Tables,
     ngrams: Option<Arc<NgramHead>>,
     /// There is a head on the encoder.
     encoder_head: bool,
 }
 
-/// The data files, each read when it is first needed: opening a memory needs none, and a question few.
+/// The data files, each read when it is first needed, once for the process: opening a memory needs none, and a question few.
 #[derive(Default)]
 struct Tables {
     lexicon: OnceLock<Lexicon>,
@@ -98,9 +102,14 @@ impl fmt::Debug for Tables {
 
 // The files are part of the crate, and a test refuses any line that cannot be read: errors are left out here.
 impl Tables {
+    fn shared() -> &'static Self {
+        static TABLES: OnceLock<Tables> = OnceLock::new();
+        TABLES.get_or_init(Self::default)
+    }
+
     fn lexicon(&self) -> &Lexicon {
         self.lexicon
-            .get_or_init(|| Lexicon::read(FILES.map(|file| (file.name, file.text()))).0)
+            .get_or_init(|| Lexicon::of(lexicon::FILE.text()))
     }
 
     fn consequences(&self) -> &Consequences {
@@ -126,21 +135,17 @@ impl Tables {
     }
 
     fn cues(&self) -> &Cues {
-        let file = questions::FILE;
         self.cues
-            .get_or_init(|| Cues::read(file.name, file.text()).0)
+            .get_or_init(|| Cues::of_table(questions::FILE.text()))
     }
 
     fn kinds(&self) -> &Kinds {
-        let file = kinds::FILE;
-        self.kinds
-            .get_or_init(|| Kinds::read(file.name, file.text(), self.cues()).0)
+        self.kinds.get_or_init(|| Kinds::of(kinds::FILE.text()))
     }
 
     fn triggers(&self) -> &Triggers {
-        let file = kinds::FILE;
         self.triggers
-            .get_or_init(|| Triggers::read(file.name, file.text(), self.kinds()).0)
+            .get_or_init(|| Triggers::of_table(triggers::FILE.text()))
     }
 
     fn function_words(&self) -> &FunctionWords {
@@ -200,7 +205,7 @@ impl Router {
     #[must_use]
     pub fn new() -> Self {
         Self {
-            tables: Arc::default(),
+            tables: Tables::shared(),
             ngrams: None,
             encoder_head: false,
         }
@@ -277,7 +282,7 @@ impl Router {
     #[must_use]
     pub fn route_in(&self, text: &Guarded, frame: Frame, at: &Ambient) -> Routing {
         let reading = Reading::of(text.as_str(), self.tables.lexicon());
-        let lexical = verdict::of(&reading, frame, at, &self.tables);
+        let lexical = verdict::of(&reading, frame, at, self.tables);
         let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
             return lexical;
         };
@@ -393,13 +398,13 @@ impl Router {
     /// How closely a fact with this route bears on a query, if it does.
     #[must_use]
     pub fn bearing(&self, query: &Query, route: &Route) -> Option<Bearing> {
-        join::bearing(&self.tables, query, route)
+        join::bearing(self.tables, query, route)
     }
 
     /// What ties a fact with this route to a query, for a person to read, closest first: domain, kind of fact, what of it
     /// the query names, and who states it in public.
     #[must_use]
     pub fn ties(&self, query: &Query, route: &Route) -> Vec<String> {
-        join::why(&self.tables, query, route)
+        join::why(self.tables, query, route)
     }
 }

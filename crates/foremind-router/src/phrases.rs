@@ -1,29 +1,16 @@
 //! Phrases that stand for numbers, found in a text in time that grows with the text: by binary search for whole phrases and
 //! for the beginnings of words.
 
-use foremind_types::order::sort_by;
-use std::borrow::Cow;
-
+use crate::compile::STEM_BYTES;
+use crate::table::Table;
 use crate::words::Words;
-
-/// Shortest beginning of a word that a data file may name, in bytes.
-pub(crate) const STEM_BYTES: usize = 3;
-
-#[derive(Debug)]
-struct Entry {
-    /// The first eight bytes as a number that sorts as they do: most comparisons end here.
-    key: u64,
-    phrase: Cow<'static, str>,
-    id: u16,
-}
 
 /// Phrases, each with one number or more.
 #[derive(Debug, Default)]
 pub(crate) struct Phrases {
-    /// Whole phrases, sorted.
-    whole: Vec<Entry>,
-    /// Beginnings of words, sorted.
-    stems: Vec<Entry>,
+    whole: Table,
+    /// Beginnings of words.
+    stems: Table,
 }
 
 /// Where a phrase stands in a text, as words `from..to`.
@@ -34,67 +21,20 @@ pub(crate) struct Place {
     pub(crate) to: usize,
 }
 
-fn key(phrase: &str) -> u64 {
-    let bytes = phrase.bytes().chain(core::iter::repeat(0));
-    bytes
-        .take(8)
-        .fold(0, |key, byte| key << 8 | u64::from(byte))
-}
-
-fn place(entries: &[Entry], phrase: &str) -> usize {
-    let key = key(phrase);
-    entries.partition_point(|e| e.key < key || (e.key == key && *e.phrase < *phrase))
-}
-
 impl Phrases {
-    /// Adds a phrase as a data file writes it; a `*` at the end of a single word makes it a beginning.
-    pub(crate) fn add(&mut self, phrase: &'static str, id: u16) -> Result<(), &'static str> {
-        let (text, stem) = match phrase.strip_suffix('*') {
-            Some(rest) => (rest, true),
-            None => (phrase, false),
-        };
-        let bytes = text.as_bytes();
-        let plain =
-            |b: &u8| b.is_ascii_lowercase() || b.is_ascii_digit() || matches!(b, b' ' | b'\'');
-        let odd = text.starts_with('\'')
-            || text.ends_with('\'')
-            || bytes.windows(2).any(|pair| matches!(pair, b"  " | b"' "));
-        // Most phrases stand in the file as they are compared.
-        let folded = if !text.is_empty() && bytes.iter().all(plain) && !odd {
-            Cow::Borrowed(text)
-        } else {
-            let words = Words::of(text);
-            if words.len() == 0 {
-                return Err("empty phrase");
-            }
-            Cow::Owned(words.phrase(0, words.len()).to_owned())
-        };
-        if stem && (folded.contains(' ') || folded.len() < STEM_BYTES) {
-            return Err("only a single word of three letters or more can be a beginning");
-        }
-        let entry = Entry {
-            key: key(&folded),
-            phrase: folded,
-            id,
-        };
-        if stem {
-            self.stems.push(entry);
-        } else {
-            self.whole.push(entry);
-        }
-        Ok(())
+    /// Over a text of `compile`: the whole phrases, an empty line, the beginnings. Places are counted from `base`. What
+    /// follows another empty line is given back.
+    pub(crate) fn of(text: &'static str, base: u16) -> (Self, &'static str) {
+        let (whole, rest) = part(text);
+        let (stems, rest) = part(rest);
+        let whole = Table::of(whole, base);
+        let stems = Table::of(stems, base + whole.len() as u16);
+        (Self { whole, stems }, rest)
     }
 
-    /// Makes the phrases findable; to be called once, after the last [`Self::add`].
-    pub(crate) fn sort(&mut self) {
-        for entries in [&mut self.whole, &mut self.stems] {
-            sort_by(entries, |a, b| {
-                let phrases = || a.phrase.cmp(&b.phrase);
-                a.key.cmp(&b.key).then_with(phrases).then(a.id.cmp(&b.id))
-            });
-            entries.dedup_by(|a, b| a.phrase == b.phrase && a.id == b.id);
-            entries.shrink_to_fit();
-        }
+    /// Whether a phrase is this word or begins with it.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.whole.knows(word) || self.stems.knows(word)
     }
 
     /// Calls `found` for every phrase in the text, in order of place. Plurals and possessives of whole phrases count.
@@ -108,30 +48,27 @@ impl Phrases {
     fn find_whole(&self, words: &Words, from: usize, found: &mut impl FnMut(Place)) {
         for to in from + 1..=words.len() {
             let phrase = words.phrase(from, to);
-            let at = place(&self.whole, phrase);
+            let at = self.whole.place(phrase);
             for form in forms(phrase) {
                 let at = if form.len() == phrase.len() {
                     at
                 } else {
-                    place(&self.whole, form)
+                    self.whole.place(form)
                 };
-                let same = self.whole[at..].iter().take_while(|e| e.phrase == form);
                 let mut any = false;
-                for Entry { id, .. } in same {
+                for id in self.whole.same(at, form) {
                     any = true;
-                    found(Place { id: *id, from, to });
+                    found(Place { id, from, to });
                 }
                 if any {
                     break;
                 }
             }
             // A longer phrase can only begin with this one and a space.
-            let longer = self.whole[at..]
-                .iter()
-                .find(|e| e.phrase != phrase)
-                .and_then(|e| e.phrase.strip_prefix(phrase))
-                .is_some_and(|rest| rest.starts_with(' '));
-            if !longer {
+            if !self
+                .whole
+                .is_begun(at, phrase, |rest| rest.starts_with(' '))
+            {
                 break;
             }
         }
@@ -139,25 +76,30 @@ impl Phrases {
 
     fn find_stems(&self, word: &str, from: usize, found: &mut impl FnMut(Place)) {
         let to = from + 1;
-        // The longest beginning in the table decides where shorter ones can stand: all sort at or before the word.
         for end in STEM_BYTES..=word.len() {
             let Some(stem) = word.get(..end) else {
                 continue;
             };
-            let at = place(&self.stems, stem);
-            let Some(next) = self.stems.get(at) else {
-                break;
-            };
-            let same = self.stems[at..].iter().take_while(|e| e.phrase == stem);
-            for Entry { id, .. } in same {
-                found(Place { id: *id, from, to });
+            let at = self.stems.place(stem);
+            for id in self.stems.same(at, stem) {
+                found(Place { id, from, to });
             }
             // No entry goes on from here, so none will.
-            let on = self.stems[at..].iter().find(|e| e.phrase != stem);
-            if !next.phrase.starts_with(stem) && !on.is_some_and(|e| e.phrase.starts_with(stem)) {
+            if !self.stems.is_begun(at, stem, |_| true) {
                 break;
             }
         }
+    }
+}
+
+/// The lines before the first empty one, and what follows it.
+fn part(text: &'static str) -> (&'static str, &'static str) {
+    if let Some(rest) = text.strip_prefix('\n') {
+        return ("", rest);
+    }
+    match text.find("\n\n") {
+        Some(end) => (&text[..=end], &text[end + 2..]),
+        None => (text, ""),
     }
 }
 
@@ -179,15 +121,28 @@ fn forms(phrase: &str) -> impl Iterator<Item = &str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compile;
 
-    fn found(phrases: &[(&'static str, u16)], text: &str) -> Vec<u16> {
-        let mut table = Phrases::default();
-        for (phrase, id) in phrases {
-            table.add(phrase, *id).unwrap();
-        }
-        table.sort();
+    fn found(rows: &[(&str, u16)], text: &str) -> Vec<u16> {
+        // The number of a row is the place of its cue.
+        let most = rows.iter().map(|(_, number)| *number).max().unwrap_or(0);
+        let lines: Vec<String> = (0..=most)
+            .map(|number| {
+                let of_number = rows.iter().filter(|row| row.1 == number);
+                let phrases: Vec<&str> = of_number.map(|row| row.0).collect();
+                let phrases = if phrases.is_empty() {
+                    "none of them".to_owned()
+                } else {
+                    phrases.join(",")
+                };
+                format!("cue{number}\tfood\t{phrases}\n")
+            })
+            .collect();
+        let table = compile::cues(("t.tsv", &lines.concat())).unwrap();
+        let (_, table) = String::leak(table).split_once('\n').unwrap();
         let mut ids = Vec::new();
-        table.find(&Words::of(text), |place| ids.push(place.id));
+        let (phrases, _) = Phrases::of(table, 0);
+        phrases.find(&Words::of(text), |place| ids.push(place.id));
         ids
     }
 
@@ -206,13 +161,5 @@ mod tests {
         assert_eq!(found(&table, "an arty swim, a cart"), [3, 1]);
         assert_eq!(found(&table, "artisanal"), [3, 4]);
         assert_eq!(found(&table, "árt"), [3], "accents do not count");
-    }
-
-    #[test]
-    fn a_bad_phrase_is_refused() {
-        let mut table = Phrases::default();
-        assert!(table.add("two words*", 0).is_err());
-        assert!(table.add("ab*", 0).is_err());
-        assert!(table.add("?", 0).is_err());
     }
 }

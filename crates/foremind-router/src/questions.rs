@@ -1,18 +1,14 @@
 //! What a question asks about: the cues of `questions.tsv`.
 
-use foremind_types::small::SmallMap;
-
 use foremind_types::Domain;
+use foremind_types::data::File;
 
-use crate::data::each_line;
-use crate::lexicon::LineError;
+use crate::data::table_file;
 use crate::phrases::Phrases;
 use crate::words::Words;
-use foremind_types::data::File;
-use foremind_types::data_file;
 
-/// The data file.
-pub(crate) const FILE: File = data_file!("questions.tsv");
+/// The table.
+pub(crate) const FILE: File = table_file!("questions.tsv");
 
 /// Most cues of the data file.
 const CUES: usize = 512;
@@ -65,45 +61,29 @@ pub(crate) struct Cue {
 #[derive(Debug, Default)]
 pub(crate) struct Cues {
     pub(crate) cues: Vec<Cue>,
-    by_name: SmallMap<&'static str, u16>,
     phrases: Phrases,
 }
 
 impl Cues {
-    /// Reads the table; lines that cannot be read are left out and returned.
-    pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
-        let mut cues = Self::default();
-        let errors = each_line(file, text, &mut |line| cues.row(line));
-        cues.phrases.sort();
-        (cues, errors)
-    }
-
-    fn row(&mut self, line: &'static str) -> Result<(), &'static str> {
-        let mut fields = line.split('\t').map(str::trim);
-        let (Some(name), Some(domain), Some(phrases), None) =
-            (fields.next(), fields.next(), fields.next(), fields.next())
-        else {
-            return Err("expected three fields, separated by tabs");
+    /// Over a table of `compile`.
+    pub(crate) fn of_table(text: &'static str) -> Self {
+        let (cues, phrases) = text.split_once('\n').unwrap_or_default();
+        let cue = |entry: &'static str| {
+            let (name, domain) = entry.split_once(' ').unwrap_or((entry, ""));
+            Cue {
+                name,
+                domain: Domain::parse(domain).unwrap_or(Domain::General),
+            }
         };
-        let domain = Domain::parse(domain).ok_or("unknown domain")?;
-        if name.is_empty() || self.named(name).is_some() {
-            return Err("a cue without a name, or named twice");
+        Self {
+            cues: cues.split(',').map(cue).collect(),
+            phrases: Phrases::of(phrases, 0).0,
         }
-        if self.cues.len() >= CUES {
-            return Err("too many cues");
-        }
-        let id = self.cues.len() as u16;
-        for phrase in phrases.split(',').map(str::trim) {
-            self.phrases.add(phrase, id)?;
-        }
-        self.by_name.insert(name, id);
-        self.cues.push(Cue { name, domain });
-        Ok(())
     }
 
-    /// The number of a cue.
-    pub(crate) fn named(&self, name: &str) -> Option<u16> {
-        self.by_name.get(name).copied()
+    /// Whether a phrase is this word or begins with it.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.phrases.knows(word)
     }
 
     /// The cues of a question, and the word at which each first stands.
@@ -134,8 +114,7 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<&'static str> {
-        let (cues, errors) = Cues::read(FILE.name, FILE.text());
-        assert!(errors.is_empty(), "{}", errors[0]);
+        let cues = Cues::of_table(FILE.text());
         let (_, places) = cues.of(&Words::of(text));
         places
             .into_iter()
@@ -161,16 +140,14 @@ mod tests {
     }
 
     #[test]
-    fn an_error_names_file_and_line() {
-        let (_, errors) = Cues::read("q.tsv", "a\tfood\tx\na\tfood\ty\nb\tfod\tz");
-        let shown: Vec<String> = errors.iter().map(ToString::to_string).collect();
-        assert_eq!(
-            shown,
-            [
-                "q.tsv:2: a cue without a name, or named twice",
-                "q.tsv:3: unknown domain"
-            ]
-        );
+    fn every_domain_is_one_that_the_router_knows() {
+        let names = FILE.text().lines().next().unwrap().split(',');
+        let cues: Vec<&str> = names.collect();
+        assert!((300..=CUES).contains(&cues.len()), "{}", cues.len());
+        for cue in cues {
+            let (_, domain) = cue.split_once(' ').unwrap();
+            assert!(Domain::parse(domain).is_some(), "{cue}");
+        }
     }
 
     #[test]

@@ -12,14 +12,12 @@ use foremind_types::{
 };
 
 use crate::consequences::Consequences;
-use crate::data::each_line;
+use crate::data::{LineError, each_line, table_file};
 use crate::kinds;
-use crate::lexicon::LineError;
 use crate::lifetime;
 use crate::verdict::{priority, quantised};
 use crate::{Keep, Routing};
 use foremind_types::data::File;
-use foremind_types::data_file;
 
 const GRADES: usize = 4;
 const TTLS: usize = 4;
@@ -38,7 +36,7 @@ pub const FEATURES: usize = GRADES + DOMAINS + TTLS + SUBJECTS.len();
 const GUESSED_MS: i64 = 365 * 86_400_000;
 
 /// The data file.
-pub(crate) const FILE: File = data_file!("heads.tsv");
+pub(crate) const FILE: File = table_file!("heads.tsv");
 
 /// Why a head's outputs or its file cannot be used.
 #[derive(Clone, Debug, PartialEq)]

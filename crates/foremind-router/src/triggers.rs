@@ -1,13 +1,17 @@
 //! What betrays that a statement is of a kind: the phrases of `consequences.tsv`. Read when something is written; a question
 //! needs the kinds alone.
 
-use foremind_types::order::sort_by_key;
+use std::sync::OnceLock;
 
-use crate::data::each_line;
-use crate::kinds::{Kinds, LIST, fields};
-use crate::lexicon::LineError;
+use foremind_types::data::File;
+
+use crate::compile::{NEAR, NOTED, PLAIN, STRONG, number};
+use crate::data::table_file;
 use crate::phrases::{Phrases, Place};
 use crate::words::Words;
+
+/// The table.
+pub(crate) const FILE: File = table_file!("triggers.tsv");
 
 /// Most words between two phrases of which one follows the other ("i'm a > mechanic").
 const NEAR_WORDS: usize = 3;
@@ -52,107 +56,62 @@ pub(crate) struct Found {
 #[derive(Debug, Default)]
 pub(crate) struct Triggers {
     phrases: Phrases,
+    /// As they stand in the table; whoever only looks up a word needs none.
+    written: &'static str,
     /// By their first slot.
-    conditions: Vec<Condition>,
-    slots: u16,
+    conditions: OnceLock<Vec<Condition>>,
 }
 
-/// Names of lists of phrases with their slots.
-type Lists = Vec<(&'static str, u16)>;
-
 impl Triggers {
-    /// Reads the triggers of all `kinds`; lines that cannot be read are left out and returned.
-    pub(crate) fn read(
-        file: &'static str,
-        text: &'static str,
-        kinds: &Kinds,
-    ) -> (Self, Vec<LineError>) {
-        let mut table = Self::default();
-        let mut lists = Lists::new();
-        let errors = each_line(file, text, &mut |line| table.row(line, kinds, &mut lists));
-        table.phrases.sort();
-        sort_by_key(&mut table.conditions, |condition| condition.first);
-        (table, errors)
+    /// Over a table of `compile`.
+    pub(crate) fn of_table(text: &'static str) -> Self {
+        let (lists, phrases) = text.split_once('\n').unwrap_or_default();
+        let lists = lists.chars().next().map_or(0, number);
+        let (phrases, written) = Phrases::of(phrases, lists as u16);
+        Self {
+            phrases,
+            written,
+            conditions: OnceLock::new(),
+        }
     }
 
-    fn row(
-        &mut self,
-        line: &'static str,
-        kinds: &Kinds,
-        lists: &mut Lists,
-    ) -> Result<(), &'static str> {
-        if let Some(list) = line.strip_prefix(LIST) {
-            let (name, phrases) = list.split_once('\t').ok_or("a list without phrases")?;
-            let slot = self.slot()?;
-            for phrase in phrases.split(',') {
-                self.phrases.add(phrase.trim(), slot)?;
-            }
-            lists.push((name.trim(), slot));
-            return Ok(());
-        }
-        // A line that made no kind was returned when the kinds were read.
-        let Ok(Some([name, _, _, triggers, _, _])) = fields(line) else {
-            return Ok(());
-        };
-        let Some(kind) = kinds.number(name) else {
-            return Ok(());
-        };
-        for trigger in triggers.split(',').map(str::trim) {
-            let (force, trigger) = match trigger.as_bytes().first() {
-                Some(b'~') => (Force::Noted, trigger[1..].trim_start()),
-                Some(b'!') => (Force::Strong, trigger[1..].trim_start()),
-                _ => (Force::Tied, trigger),
+    fn conditions(&self) -> &[Condition] {
+        self.conditions.get_or_init(|| {
+            let mut numbers = self.written.trim_end().chars().map(number);
+            let mut next = || {
+                let mut next = || numbers.next();
+                let (first, kind, marks, second) = (next()?, next()?, next()?, next()?);
+                Some(Condition {
+                    kind: kind as u16,
+                    first: first as u16,
+                    second: second.checked_sub(1).map(|slot| slot as u16),
+                    near: marks & NEAR != 0,
+                    force: match marks & (NOTED | STRONG) {
+                        NOTED => Force::Noted,
+                        STRONG => Force::Strong,
+                        _ => Force::Tied,
+                    },
+                    plain: marks & PLAIN != 0,
+                })
             };
-            let near = trigger.contains(" > ");
-            let mut parts = trigger
-                .split(if near { " > " } else { " + " })
-                .map(str::trim);
-            let first = self.part(parts.next().unwrap_or_default(), lists)?;
-            let second = parts.next().map(|p| self.part(p, lists)).transpose()?;
-            if parts.next().is_some() {
-                return Err("more than two phrases of one condition");
-            }
-            self.conditions.push(Condition {
-                kind,
-                first,
-                second,
-                near,
-                force,
-                plain: trigger.split(' ').any(names_owner),
-            });
-        }
-        Ok(())
+            core::iter::from_fn(&mut next).collect()
+        })
     }
 
-    fn slot(&mut self) -> Result<u16, &'static str> {
-        let slot = self.slots;
-        self.slots = slot.checked_add(1).ok_or("too many phrases")?;
-        Ok(slot)
-    }
-
-    /// The slot of one phrase, or of a list.
-    fn part(
-        &mut self,
-        phrase: &'static str,
-        lists: &[(&'static str, u16)],
-    ) -> Result<u16, &'static str> {
-        if let Some(name) = phrase.strip_prefix('[').and_then(|p| p.strip_suffix(']')) {
-            let list = lists.iter().find(|list| list.0 == name);
-            return list.map(|list| list.1).ok_or("unknown list");
-        }
-        let slot = self.slot()?;
-        self.phrases.add(phrase, slot)?;
-        Ok(slot)
+    /// Whether a phrase is this word or begins with it.
+    pub(crate) fn knows(&self, word: &str) -> bool {
+        self.phrases.knows(word)
     }
 
     /// The kinds of a statement, each once where it says most, in order of place.
     pub(crate) fn of(&self, words: &Words) -> Vec<Found> {
+        let conditions = self.conditions();
         let mut places = Vec::new();
         self.phrases.find(words, |place| places.push(place));
         let mut found: Vec<Found> = Vec::new();
         for place in &places {
-            let from = self.conditions.partition_point(|c| c.first < place.id);
-            let of_slot = self.conditions[from..]
+            let from = conditions.partition_point(|c| c.first < place.id);
+            let of_slot = conditions[from..]
                 .iter()
                 .take_while(|c| c.first == place.id);
             for condition in of_slot {
@@ -187,11 +146,4 @@ impl Triggers {
         }
         found
     }
-}
-
-fn names_owner(word: &str) -> bool {
-    matches!(
-        word,
-        "i" | "i'm" | "i've" | "my" | "our" | "we" | "we've" | "we're" | "me" | "us" | "am"
-    )
 }
