@@ -26,6 +26,25 @@ static ENDINGS: &str = include_str!("../data/suffixes.txt");
 
 type Words = HashSet<&'static str, FxBuildHasher>;
 
+/// The endings, and which lengths to look for.
+struct Endings {
+    words: Words,
+    /// For each last byte, a bit for each length in bytes that an ending with it has.
+    lengths: [u32; 256],
+}
+
+impl Endings {
+    /// Whether the end of `word` from the byte `at` on is an ending.
+    fn have(&self, word: &str, at: usize) -> bool {
+        let last = word.as_bytes().last().copied().unwrap_or(0);
+        let length = word.len() - at;
+        let some = self.lengths[usize::from(last)] >> length.min(31) & 1 == 1;
+        some && word
+            .get(at..)
+            .is_some_and(|ending| self.words.contains(ending))
+    }
+}
+
 /// Case folded, accents stripped, compatibility forms folded.
 #[must_use]
 pub fn normalise(text: &str) -> String {
@@ -136,15 +155,18 @@ fn stem(word: &str, found: &mut impl FnMut(&str)) {
 }
 
 /// Without the longest ending that leaves enough, and without half of the double consonant that is left: "running", "run".
-fn cut<'w>(word: &'w str, endings: &Words) -> Option<&'w str> {
-    let letters = word.chars().count();
+fn cut<'w>(word: &'w str, endings: &Endings) -> Option<&'w str> {
+    let letters = if word.is_ascii() {
+        word.len()
+    } else {
+        word.chars().count()
+    };
     let starts = word.char_indices().skip(STEM_CHARS - 1);
     let stem = starts.zip(STEM_CHARS - 1..).find_map(|((at, _), left)| {
-        let ending = &word[at..];
-        let plural = ending == "s";
+        let plural = &word[at..] == "s";
         let enough = left >= STEM_CHARS || plural;
         let kept = plural && word[..at].ends_with(['s', 'u']);
-        (letters - left <= ENDING_CHARS && enough && !kept && endings.contains(ending))
+        (letters - left <= ENDING_CHARS && enough && !kept && endings.have(word, at))
             .then_some(&word[..at])
     })?;
     let mut last = stem.chars().rev();
@@ -162,6 +184,10 @@ fn cut<'w>(word: &'w str, endings: &Words) -> Option<&'w str> {
 /// as well, but only the whole is the same thing.
 fn identifiers(run: &str, found: &mut impl FnMut(&str)) {
     for token in run.split_whitespace() {
+        // Most words end here.
+        if token.bytes().all(|byte| byte.is_ascii_alphabetic()) {
+            continue;
+        }
         let token = token.trim_matches(|c: char| !c.is_alphanumeric());
         let inner = token.contains(['.', '-', '_', '/', '@', ':', '#', '+']);
         let named = token.contains('@') || token.contains(|c: char| c.is_ascii_digit());
@@ -175,9 +201,18 @@ fn identifiers(run: &str, found: &mut impl FnMut(&str)) {
     }
 }
 
-fn endings() -> &'static Words {
-    static SET: OnceLock<Words> = OnceLock::new();
-    SET.get_or_init(|| listed(ENDINGS))
+fn endings() -> &'static Endings {
+    static SET: OnceLock<Endings> = OnceLock::new();
+    SET.get_or_init(|| {
+        let words = listed(ENDINGS);
+        let mut lengths = [0; 256];
+        for ending in &words {
+            if let Some(last) = ending.as_bytes().last() {
+                lengths[usize::from(*last)] |= 1 << ending.len().min(31);
+            }
+        }
+        Endings { words, lengths }
+    })
 }
 
 fn stopwords() -> &'static Words {
@@ -313,10 +348,14 @@ mod tests {
 
     #[test]
     fn the_data_files_are_in_normal_form() {
-        for word in stopwords().iter().chain(endings()) {
+        for word in stopwords().iter().chain(&endings().words) {
             assert_eq!(normalise(word), *word);
         }
-        let longest = endings().iter().map(|ending| ending.chars().count()).max();
+        let longest = endings()
+            .words
+            .iter()
+            .map(|ending| ending.chars().count())
+            .max();
         assert_eq!(longest, Some(ENDING_CHARS));
     }
 }
