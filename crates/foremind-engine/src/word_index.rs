@@ -21,8 +21,14 @@ impl WordIndex {
     }
 
     pub(crate) fn insert(&mut self, record: &Record) {
-        let fresh = self.groups.len() as u32;
-        let group = *self.groups.entry(record.scope.clone()).or_insert(fresh);
+        let group = match self.groups.get(&record.scope) {
+            Some(known) => *known,
+            None => {
+                let fresh = self.groups.len() as u32;
+                self.groups.insert(record.scope.clone(), fresh);
+                fresh
+            }
+        };
         self.words.insert(record.id, group, &record.text);
     }
 
