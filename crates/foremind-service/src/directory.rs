@@ -1,7 +1,6 @@
 //! Which memories a tenant has, and who answers for each: in 256 sealed values for each tenant, by a hash of the user.
 
-use chacha20poly1305::aead::{Aead, KeyInit, Payload};
-use chacha20poly1305::{Key, XChaCha20Poly1305, XNonce};
+use foremind_seal::{Cipher, NONCE_BYTES};
 use foremind_types::{Ambient, Error, ErrorCode, Name};
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +9,6 @@ use crate::wire::{MemoryBody, Owner};
 
 /// Values of one tenant.
 pub(crate) const SHARDS: u16 = 256;
-const NONCE_BYTES: usize = 24;
 /// Most memories of one shard: the value stays below what stores take.
 const SHARD_MEMORIES: usize = 4_000;
 
@@ -102,9 +100,9 @@ pub(crate) fn listed(
     opened(master, name, tenant, stored).map(|shard| shard.memories)
 }
 
-fn cipher(master: &[u8]) -> XChaCha20Poly1305 {
+fn cipher(master: &[u8]) -> Cipher {
     let key = blake3::derive_key("foremind service 1: key of the directory", master);
-    XChaCha20Poly1305::new(&Key::from(key))
+    Cipher::new(&key)
 }
 
 fn opened(master: &[u8], name: &str, tenant: &Name, stored: Option<&[u8]>) -> Result<Shard, Error> {
@@ -115,13 +113,11 @@ fn opened(master: &[u8], name: &str, tenant: &Name, stored: Option<&[u8]>) -> Re
             memories: Vec::new(),
         });
     };
-    let (nonce, msg) = stored
+    let (nonce, sealed) = stored
         .split_first_chunk::<NONCE_BYTES>()
         .ok_or_else(corrupt)?;
-    let aad = name.as_bytes();
-    let plain = cipher(master)
-        .decrypt(&XNonce::from(*nonce), Payload { msg, aad })
-        .map_err(|_| corrupt())?;
+    let plain = cipher(master).open(nonce, name.as_bytes(), sealed);
+    let plain = plain.ok_or_else(corrupt)?;
     let shard: Shard = serde_json::from_slice(&plain).map_err(|_| corrupt())?;
     // The name is bound to tenant and shard already; this would find a hash that two tenants share.
     if shard.tenant.as_ref() != Some(tenant) {
@@ -143,12 +139,7 @@ fn sealed(master: &[u8], name: &str, shard: &Shard, at: &Ambient) -> Result<Vec<
     hasher.update(name.as_bytes());
     let mut nonce = [0; NONCE_BYTES];
     nonce.copy_from_slice(&hasher.finalize().as_bytes()[..NONCE_BYTES]);
-    let payload = Payload {
-        msg: &plain,
-        aad: name.as_bytes(),
-    };
-    let boxed = cipher(master)
-        .encrypt(&XNonce::from(nonce), payload)
-        .map_err(|_| internal())?;
+    let boxed = cipher(master).seal(&nonce, name.as_bytes(), &plain);
+    let boxed = boxed.ok_or_else(internal)?;
     Ok([&nonce[..], &boxed].concat())
 }

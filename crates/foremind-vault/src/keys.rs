@@ -1,7 +1,6 @@
 use core::fmt;
 
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use foremind_seal::Cipher;
 use foremind_types::MemoryId;
 use zeroize::Zeroizing;
 
@@ -52,7 +51,7 @@ pub(crate) struct Seals {
     memory_id: MemoryId,
     /// Kept to be wrapped anew.
     data_key: DataKey,
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
     name_key: Zeroizing<[u8; 32]>,
 }
 
@@ -62,8 +61,7 @@ impl Seals {
         Self {
             memory_id,
             data_key: data_key.clone(),
-            // The cipher zeroes its own copy when dropped (feature `zeroize` of the crate).
-            cipher: XChaCha20Poly1305::new((&*seal_key).into()),
+            cipher: Cipher::new(&seal_key),
             name_key: Zeroizing::new(blake3::derive_key(v1::CONTEXT_NAME, data_key.as_bytes())),
         }
     }
@@ -95,16 +93,8 @@ impl Seals {
         draws: &mut Draws,
     ) -> Option<Vec<u8>> {
         let nonce: [u8; v1::NONCE_BYTES] = draws.bytes();
-        let sealed = self
-            .cipher
-            .encrypt(
-                &XNonce::from(nonce),
-                Payload {
-                    msg: plain,
-                    aad: &self.associated(key, &header),
-                },
-            )
-            .ok()?;
+        let associated = self.associated(key, &header);
+        let sealed = self.cipher.seal(&nonce, &associated, plain)?;
         Some(format::frame(header, &[&nonce[..], &sealed].concat()))
     }
 
@@ -143,12 +133,8 @@ impl Seals {
     /// The plaintext, if the seal fits.
     fn open(&self, key: &Key, header: &HeadToken, content: &[u8]) -> Option<Zeroizing<Vec<u8>>> {
         let (nonce, sealed) = content.split_first_chunk::<{ v1::NONCE_BYTES }>()?;
-        let payload = Payload {
-            msg: sealed,
-            aad: &self.associated(key, header),
-        };
-        let plain = self.cipher.decrypt(&XNonce::from(*nonce), payload);
-        plain.ok().map(Zeroizing::new)
+        self.cipher
+            .open(nonce, &self.associated(key, header), sealed)
     }
 
     fn associated(&self, key: &Key, header: &HeadToken) -> Vec<u8> {

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use foremind_seal::{Cipher, NONCE_BYTES, TAG_BYTES};
 use zeroize::Zeroizing;
 
 use crate::entropy::Draws;
@@ -21,7 +20,6 @@ const SALT_BYTES: usize = 16;
 const HEADER_BYTES: usize = SALT_AT + SALT_BYTES;
 /// Of a frame: whether it is the last, and how long its ciphertext and tag are.
 const FRAME_HEAD_BYTES: usize = 1 + 4;
-const TAG_BYTES: usize = 16;
 const CONTEXT: &str = "foremind export 1";
 
 /// Most bytes of plaintext in one frame.
@@ -43,7 +41,7 @@ pub enum ParcelError {
 
 /// Seals.
 pub struct ParcelWriter {
-    cipher: XChaCha20Poly1305,
+    cipher: Cipher,
     header: [u8; HEADER_BYTES],
     next: u64,
 }
@@ -51,7 +49,7 @@ pub struct ParcelWriter {
 /// Unseals what comes in pieces of any size.
 pub struct ParcelReader {
     passphrase: Passphrase,
-    opened: Option<(XChaCha20Poly1305, [u8; HEADER_BYTES])>,
+    opened: Option<(Cipher, [u8; HEADER_BYTES])>,
     held: Vec<u8>,
     next: u64,
     ended: bool,
@@ -99,14 +97,9 @@ impl ParcelWriter {
         if plain.len() > PARCEL_FRAME_BYTES {
             return Err(unstorable());
         }
-        let payload = Payload {
-            msg: plain,
-            aad: &self.header,
-        };
-        let sealed = self
-            .cipher
-            .encrypt(&nonce(self.next, last), payload)
-            .map_err(|_| unstorable())?;
+        let nonce = nonce(self.next, last);
+        let sealed = self.cipher.seal(&nonce, &self.header, plain);
+        let sealed = sealed.ok_or_else(unstorable)?;
         self.next += 1;
         let length = u32::try_from(sealed.len()).map_err(|_| unstorable())?;
         Ok([&[u8::from(last)], &length.to_le_bytes()[..], &sealed].concat())
@@ -168,12 +161,8 @@ impl ParcelReader {
                 break;
             };
             let last = head[0] == 1;
-            let payload = Payload {
-                msg: sealed,
-                aad: header,
-            };
-            let opened = cipher.decrypt(&nonce(self.next, last), payload);
-            let opened = opened.map(Zeroizing::new).map_err(|_| {
+            let opened = cipher.open(&nonce(self.next, last), header, sealed);
+            let opened = opened.ok_or({
                 // The header cannot be told from the key; only what follows a good frame is surely damage.
                 if self.next == 0 {
                     ParcelError::WrongKey
@@ -206,10 +195,7 @@ impl ParcelReader {
     }
 }
 
-fn open(
-    passphrase: &Passphrase,
-    header: &[u8; HEADER_BYTES],
-) -> Result<XChaCha20Poly1305, ParcelError> {
+fn open(passphrase: &Passphrase, header: &[u8; HEADER_BYTES]) -> Result<Cipher, ParcelError> {
     let number = |at: usize| {
         let mut bytes = [0; 4];
         bytes.copy_from_slice(&header[at..at + 4]);
@@ -237,19 +223,19 @@ fn cipher(
     passphrase: &Passphrase,
     header: &[u8; HEADER_BYTES],
     cost: PassphraseCost,
-) -> Result<XChaCha20Poly1305, VaultError> {
+) -> Result<Cipher, VaultError> {
     let secret = passphrase.derive(&header[SALT_AT..], cost)?;
     let key = Zeroizing::new(blake3::derive_key(CONTEXT, &*secret));
-    Ok(XChaCha20Poly1305::new((&*key).into()))
+    Ok(Cipher::new(&key))
 }
 
 /// Every export has a key of its own, so that counting gives no nonce twice. The last frame has another nonce than
 /// it would have in the middle: a cut is noticed.
-fn nonce(number: u64, last: bool) -> XNonce {
-    let mut bytes = [0; 24];
+fn nonce(number: u64, last: bool) -> [u8; NONCE_BYTES] {
+    let mut bytes = [0; NONCE_BYTES];
     bytes[..8].copy_from_slice(&number.to_le_bytes());
     bytes[8] = u8::from(last);
-    XNonce::from(bytes)
+    bytes
 }
 
 impl fmt::Debug for ParcelWriter {

@@ -2,8 +2,7 @@
 
 use core::fmt;
 
-use chacha20poly1305::aead::{Aead, Payload};
-use chacha20poly1305::{KeyInit, XChaCha20Poly1305, XNonce};
+use foremind_seal::Cipher;
 use foremind_types::MemoryId;
 use zeroize::Zeroizing;
 
@@ -171,16 +170,9 @@ impl KeySlot {
         sealed: &[u8],
         more: &[u8],
     ) -> Result<DataKey, VaultError> {
-        let plain = XChaCha20Poly1305::new(key.into())
-            .decrypt(
-                &XNonce::from(nonce),
-                Payload {
-                    msg: sealed,
-                    aad: &associated(&self.header, self.memory_id, self.check, more),
-                },
-            )
-            .map(Zeroizing::new)
-            .map_err(|_| VaultError::WrongKey)?;
+        let aad = associated(&self.header, self.memory_id, self.check, more);
+        let plain = Cipher::new(key).open(&nonce, &aad, sealed);
+        let plain = plain.ok_or(VaultError::WrongKey)?;
         let bytes: [u8; 32] = plain
             .as_slice()
             .try_into()
@@ -292,15 +284,10 @@ fn seal(
     more: &[u8],
 ) -> Result<Vec<u8>, VaultError> {
     let aad = associated(header, memory_id, data_key.check(), more);
-    let payload = Payload {
-        msg: data_key.as_bytes(),
-        aad: &aad,
-    };
-    XChaCha20Poly1305::new(key.into())
-        .encrypt(&XNonce::from(nonce), payload)
-        .map_err(|_| VaultError::Unstorable {
-            what: "the data key",
-        })
+    let sealed = Cipher::new(key).seal(&nonce, &aad, data_key.as_bytes());
+    sealed.ok_or(VaultError::Unstorable {
+        what: "the data key",
+    })
 }
 
 /// What a wrapping is bound to; `more` are the costs and salt of a passphrase.
