@@ -1,9 +1,7 @@
 //! What an erasure takes out of entries that were stored before it.
 
-use std::collections::BTreeSet;
-
 use foremind_types::order::map_of;
-use foremind_types::small::SmallMap;
+use foremind_types::small::{SmallMap, SmallSet};
 
 use foremind_types::{Change, Entry, Record, RecordId, Revision};
 
@@ -11,8 +9,8 @@ use foremind_types::{Change, Entry, Record, RecordId, Revision};
 pub(crate) type Erased = SmallMap<RecordId, i64>;
 
 /// Records whose content or derived data `entry` holds.
-pub(crate) fn held(entry: &Entry) -> BTreeSet<RecordId> {
-    let mut ids = BTreeSet::new();
+pub(crate) fn held(entry: &Entry) -> SmallSet<RecordId> {
+    let mut ids = SmallSet::new();
     for change in &entry.changes {
         match change {
             Change::Add(record) => {

@@ -195,7 +195,7 @@ impl Vault {
     /// The records of which an entry holds something.
     #[must_use]
     pub fn held_in(entry: &Entry) -> BTreeSet<RecordId> {
-        redact::held(entry)
+        redact::held(entry).into_iter().collect()
     }
 
     /// The records that were erased.

@@ -136,7 +136,7 @@ impl Salvage {
         let mut held = BTreeSet::new();
         self.each(&mut |_, entries, profile| {
             for entry in &entries {
-                held.append(&mut redact::held(entry));
+                held.extend(redact::held(entry));
             }
             for heard in format::decode_profile(profile).unwrap_or_default() {
                 held.insert(heard.record.id);
