@@ -114,7 +114,7 @@ class Memory:
         host.link(linker)
         self.store = Store(engine)
         self.instance = linker.instantiate(self.store, Component.from_file(engine, component))
-        options = record(key=key, model=None, utc_offset_min=0)
+        options = record(key=key, model=None, utc_offset_min=0, policy=None)
         self.memory = self.call("[static]memory.open", bucket, options)
 
     def call(self, name, *arguments):

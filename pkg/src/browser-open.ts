@@ -27,8 +27,8 @@ export async function askInBrowser(options: OpenOptions, request: CoreRequest, p
 }
 
 function plainOf(options: OpenOptions): BrowserOptions {
-  const { name, key, model, storage } = openOptionsOf(options);
-  return { name, storage, model: browserModel(model), ...(key === undefined ? {} : { key }) };
+  const { name, key, model, storage, policy } = openOptionsOf(options);
+  return { name, storage, model: browserModel(model), ...(key === undefined ? {} : { key }), ...(policy === undefined ? {} : { policy }) };
 }
 
 /** Only a page may ask, and the answer may be a person's: nothing waits for it. */

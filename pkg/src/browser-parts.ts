@@ -15,6 +15,7 @@ export interface BrowserOptions {
   key?: KeySource;
   storage: 'default' | 'memory';
   model: BrowserModel;
+  policy?: string;
 }
 
 /** In a worker, or in the page where there is no worker: what makes the parts of a memory. */
@@ -30,7 +31,7 @@ export function partsWith(embed: () => Promise<EmbedGlue>, compiled?: Compiled):
     const keys = keysOf(options);
     const opening = options.storage === 'memory' ? Promise.resolve(new MemoryStore()) : IndexedDbStore.open(options.name);
     const { core, store } = await together(made.core(), opening);
-    return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model), heads };
+    return { core, store, keys, keysFor: (key) => keysFor(options.name, key), embedder: browserSource(() => made.embed(), options.model), heads, policy: options.policy };
   };
 }
 

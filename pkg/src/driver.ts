@@ -31,8 +31,8 @@ export interface Opened {
  * Opens a memory. `existing` says that it is known to exist, so that finding nothing is a loss
  * (`storage-lost`) and never a reason to make an empty one.
  */
-export function driveOpen(core: Core, store: Store, keys: Keys, existing: boolean, signal: AbortSignal): Promise<Opened> {
-  return runOpening<never>(core, store, keys, { ...keys.wrap, create: !existing }, signal);
+export function driveOpen(core: Core, store: Store, keys: Keys, existing: boolean, signal: AbortSignal, policy?: string): Promise<Opened> {
+  return runOpening<never>(core, store, keys, { ...keys.wrap, create: !existing, ...(policy === undefined ? {} : { policy }) }, signal);
 }
 
 /** The profile of an existing memory without opening it: the key, the head and one value are read. Where none is stored yet,

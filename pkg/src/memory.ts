@@ -4,7 +4,7 @@ import type { Backend, MemoryEvent } from './session.js';
 import type {
   Audience, BudgetOptions, CallOptions, Chain, Disclosure, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
   ForgetOptions, Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
-  RememberOptions, Remembered, Repaired, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
+  RememberOptions, Remembered, Repaired, Rescanned, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
 } from './types.js';
 import {
   asOfOf, booleanOf, budgetOf, deadlineOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, receiptOf, scopeOf, signalOf,
@@ -219,6 +219,18 @@ export class OpenMemory {
   /** The owner says that a record still holds. */
   async confirm(scope: Scope, id: string, options?: CallOptions): Promise<MemoryRecord> {
     return (await this.#byId<{ record: MemoryRecord }>('confirm', scope, id, options)).record;
+  }
+
+  /** The owner says that a quarantined record (`list` with `status: 'quarantined'`) is no instruction: it is current from now on. */
+  async release(scope: Scope, id: string, options?: CallOptions): Promise<MemoryRecord> {
+    return (await this.#byId<{ record: MemoryRecord }>('release', scope, id, options)).record;
+  }
+
+  /** Looks at what is stored with the guard's patterns of now, which may be newer than those it was told under: what they redact is
+   * written anew and the old record erased, what is shaped like an instruction is quarantined. */
+  async rescan(scope: Scope, options?: CallOptions): Promise<Rescanned> {
+    const { signal } = optionsOf(options, 'options');
+    return this.#call<Rescanned>(signal, () => ({ verb: 'rescan', scope: scopeOf(scope) }));
   }
 
   /** Erases for good: a record, what a thread left, what a query finds or names a subject, or all inside the scope; with it

@@ -46,7 +46,7 @@ export class NodeParts {
     return once(await this.#partsOf({ ...checked, model: false }), request, checked.signal);
   }
 
-  async #partsOf({ name, key, model, storage, directory }: CheckedOptions): Promise<SessionParts> {
+  async #partsOf({ name, key, model, storage, directory, policy }: CheckedOptions): Promise<SessionParts> {
     if (!key) {
       throw new ForemindError('key-missing', 'outside of a browser there is no device key; pass 32 secret random bytes or { passphrase } as `key`');
     }
@@ -54,7 +54,7 @@ export class NodeParts {
     const embedder = nodeSource(() => this.#modules.embed(), model);
     const opening = storage === 'memory' ? Promise.resolve(new MemoryStore()) : NodeFsStore.open(directory ?? defaultDirectory(), name);
     const { core, store } = await together(this.#modules.core(), opening);
-    return { core, store, keys, keysFor, embedder, heads };
+    return { core, store, keys, keysFor, embedder, heads, policy };
   }
 
   async openEncoder(options: EmbedderOptions): Promise<EncoderBackend> {

@@ -26,6 +26,8 @@ export interface SessionParts {
   keys: Keys;
   /** Makes what `rekey` asks for. */
   keysFor(key: KeySource): Keys;
+  /** Lines of a guard policy. */
+  policy?: string | undefined;
   /** Absent when no embedder is wanted. */
   embedder?: EmbedderSource | undefined;
   /** Absent: words alone judge. */
@@ -44,7 +46,7 @@ export async function together(core: Promise<Core>, store: Promise<Store>): Prom
 }
 
 /** Verbs that write. They take turns, so that an instance never conflicts with itself. */
-const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'forget', 'judge', 'backfill', 'import', 'rekey']);
+const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'release', 'rescan', 'forget', 'judge', 'backfill', 'import', 'rekey']);
 /** Verbs that are tasks of the core, with what they take and give beside a request and a response. */
 const TASKS = new Set(['export', 'import', 'verify', 'rekey']);
 /** Records of one background step: short, so that calls in between do not wait long. */
@@ -99,7 +101,7 @@ export class Session implements Backend {
   /** `existing`: the memory is known to exist, see `driveOpen`. */
   static async open(parts: SessionParts, existing = false, signal = new AbortController().signal): Promise<Session> {
     try {
-      const opened = await driveOpen(parts.core, parts.store, parts.keys, existing, signal);
+      const opened = await driveOpen(parts.core, parts.store, parts.keys, existing, signal, parts.policy);
       return new Session(parts, opened, await parts.store.durability());
     } catch (error) {
       parts.keys.clear();
@@ -183,7 +185,7 @@ export class Session implements Backend {
       if (this.#opened !== seen) continue;
       // Calls that come meanwhile wait for the same opening. Should it fail, the next call tries once more.
       const { core, store, keys } = this.#parts;
-      const again = driveOpen(core, store, keys, true, this.#closing.signal);
+      const again = driveOpen(core, store, keys, true, this.#closing.signal, this.#parts.policy);
       this.#opened = again;
       again.then(
         (fresh) => this.#equip(fresh),

@@ -308,6 +308,16 @@ export interface Listed {
   next?: string;
 }
 
+/** What `rescan` came upon. */
+export interface Rescanned {
+  /** Records that were looked at. */
+  looked: number;
+  /** Written anew without what may not be stored; the old ones are erased. */
+  redacted: number;
+  /** Quarantined now and not before. */
+  quarantined: number;
+}
+
 /** A record in a chain of replacements. */
 export interface Chain {
   record: MemoryRecord;
@@ -491,6 +501,9 @@ export interface StorageState {
   quotaBytes?: number;
 }
 
+/** See `OpenOptions.policy`. */
+export type GuardAction = 'redact' | 'block' | 'allow' | 'quarantine';
+
 export interface OpenOptions {
   /** Names the memory: one isolated store of one owner. Same form as the parts of a scope. */
   name: string;
@@ -503,6 +516,10 @@ export interface OpenOptions {
   /** Node only: the folder that holds memories, a folder each. When left out, the user's data folder of the
    * platform. */
   directory?: string;
+  /** What the guard does with a kind of secret or personal data, where it differs from the default: `redact`, `block` or `allow`;
+   * with instruction-shaped text (the kind `instructions`): `quarantine` or `allow`. An object, or the text of a policy file with a
+   * line `kind = action` each; an error in it is refused by line and name. */
+  policy?: string | { [kind: string]: GuardAction };
   /** Gives up the opening. */
   signal?: AbortSignal;
 }

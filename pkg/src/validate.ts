@@ -138,12 +138,13 @@ export interface CheckedOptions {
   model?: ModelSource;
   storage: 'default' | 'memory';
   directory?: string;
+  policy?: string;
   signal?: AbortSignal;
 }
 
 export function openOptionsOf(options: unknown): CheckedOptions {
   if (typeof options !== 'object' || options === null) throw invalid("Memory.open takes an object such as { name: 'ada' }");
-  const { name, key, model, storage, directory, signal } = options as Partial<OpenOptions>;
+  const { name, key, model, storage, directory, policy, signal } = options as Partial<OpenOptions>;
   const checked: CheckedOptions = { name: nameOf(name, 'name'), storage: 'default' };
   if (storage !== undefined) checked.storage = oneOf(storage, ['default', 'memory'] as const, 'storage');
   if (key !== undefined) checked.key = keyOf(key);
@@ -152,9 +153,16 @@ export function openOptionsOf(options: unknown): CheckedOptions {
     if (typeof directory !== 'string' || directory === '') throw invalid('directory must be a path');
     checked.directory = directory;
   }
+  if (policy !== undefined) checked.policy = policyOf(policy);
   const checkedSignal = signalOf(signal);
   if (checkedSignal) checked.signal = checkedSignal;
   return checked;
+}
+
+/** The lines of a policy; the core reads them and names a line that it cannot use. */
+function policyOf(policy: unknown): string {
+  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) return textOf(policy, 'policy');
+  return textOf(Object.entries(policy).map(([kind, action]) => `${kind} = ${String(action)}`).join('\n'), 'policy');
 }
 
 export function embedderOptionsOf(options: unknown): EmbedderOptions {

@@ -83,6 +83,11 @@ function coreOf(): Core {
   return core;
 }
 
+/** Lines of the guard's policy: part of the configuration. */
+function policyOf({ FOREMIND_CONFIG }: Env): string | undefined {
+  return (JSON.parse(FOREMIND_CONFIG) as { policy?: string }).policy;
+}
+
 /** One memory. Only the Worker reaches it: an object has no address of its own. */
 export class MemoryObject extends DurableObject<Env> {
   #opened: Promise<Opened> | undefined;
@@ -168,7 +173,7 @@ export class MemoryObject extends DurableObject<Env> {
     const known = await this.#opened?.catch(() => undefined);
     if (known && !known.life.over) return known;
     const keys = new HostKey(key);
-    this.#opened = driveOpen(coreOf(), store, keys, !create, new AbortController().signal).finally(() => keys.clear());
+    this.#opened = driveOpen(coreOf(), store, keys, !create, new AbortController().signal, policyOf(this.env)).finally(() => keys.clear());
     try {
       return await this.#opened;
     } catch (error) {

@@ -10,19 +10,24 @@ usage: cargo xtask <command>
   build [--profile release|ci]    pkg/dist and target/components
   components                      target/components alone, quickly
   model                           fetch, check and pack the model
+  sbom                            target/sbom.cdx.json: what is in the modules, components and the npm package
   imports [--json]                what each built module and component imports
   bench size|open|write|recall|hosts [--json]
                                   measure
   bench embed [--json] [--chart]  measure the embedder; --chart draws docs/embed.svg anew
   eval routing|inmind|indirect|supersession [...]  measure on labelled rows: --rows F | --tasks F, --background F,
                                   --background-labels F, --mode trace|pool, --no-join, --budget-tokens N, --explain, --json
-  eval longmemeval|locomo [...]   measure what is found: --data F, --distractors N, --cache F, --budget-tokens N, --explain, --json";
+  eval longmemeval|locomo [...]   measure what is found: --data F, --distractors N, --cache F, --budget-tokens N, --explain, --json
+  eval guard [...]                measure what is kept out: --data FOLDER, or --rows F
+                                  [--format foremind|memshield|notinject|bastion|presidio|routing], --part dev|test, --explain, --json";
 
 /// One parsed command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Command {
     /// Print [`USAGE`].
     Usage,
+    /// Write the bill of materials.
+    Sbom,
     /// The macaron story; `serve`: the page afterwards.
     Demo {
         /// Serve `www/dist` until interrupted.
@@ -165,6 +170,10 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             flags(command, rest, &[])?;
             Ok(Command::Model)
         }
+        "sbom" => {
+            flags(command, rest, &[])?;
+            Ok(Command::Sbom)
+        }
         "eval" => Ok(Command::Eval(arguments[1..].to_vec())),
         "imports" => Ok(Command::Imports {
             json: flags(command, rest, &["--json"])?,
@@ -200,7 +209,7 @@ pub(crate) fn parse(arguments: impl IntoIterator<Item = String>) -> Result<Comma
             ))),
         },
         unknown => Err(Error::Usage(format!(
-            "unknown command `{unknown}`; there are demo, test, build, components, model, imports, bench, eval"
+            "unknown command `{unknown}`; there are demo, test, build, components, model, sbom, imports, bench, eval"
         ))),
     }
 }

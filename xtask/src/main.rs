@@ -17,6 +17,7 @@ mod files;
 mod imports;
 mod model;
 mod process;
+mod sbom;
 mod setup;
 mod suites;
 
@@ -52,6 +53,7 @@ fn run(command: Command) -> Result<ExitCode, Error> {
         Command::Build(profile) => build::everything(&workspace, profile),
         Command::Components => build::components(&workspace, args::Profile::Ci),
         Command::Model => model::ensure(&workspace).map(|_| ()),
+        Command::Sbom => sbom::run(&workspace),
         Command::Imports { json } => imports::run(&workspace, json),
         Command::BenchSize { json } => bench::size(&workspace, json),
         Command::BenchEmbed { json, chart } => bench::embed(&workspace, json, chart),

@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use foremind_engine::{Audience, Exposure, ForgetTarget, IngestMode, Noted, Prompt, TurnStatus};
 use foremind_memory::{
-    DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Reply, Request,
+    DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Policy, Reply, Request,
     Response, Step, Task, TaskReply, TaskStep, Written,
 };
 use foremind_types::{Error, ErrorCode, Grade, Name, RecordId, Role, Scope};
@@ -324,8 +324,10 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
     let clock = Clock::new(options.utc_offset_min)?;
     // Before anything is written: a model that is refused leaves no trace.
     let model = Model::load(options.model)?;
+    let policy = Policy::parse(options.policy.as_deref().unwrap_or_default())?;
     let values = Values::open(bucket)?;
     let mut options = OpenOptions::new(KeySource::Host(key));
+    options.policy = policy;
     options.journals = values.journals();
     let mut opening = Opening::new(options);
     let mut reply = OpenReply::Begin;

@@ -2,7 +2,7 @@ use std::sync::OnceLock;
 
 use foremind_guard::Guard;
 use foremind_router::{HeadError, NgramHead, Router};
-use foremind_types::{Ambient, Entry, Error, ErrorCode, HeadId};
+use foremind_types::{Ambient, Entry, Error, ErrorCode, HeadId, Status};
 
 use crate::op::Op;
 use crate::state::State;
@@ -35,6 +35,25 @@ impl Engine {
             router: ROUTER.get_or_init(Router::new).clone(),
             head: None,
         }
+    }
+
+    /// The same memory with a guard of the host's.
+    #[must_use]
+    pub fn with_guard(mut self, guard: Guard) -> Self {
+        self.guard = guard;
+        self
+    }
+
+    /// What would become of a text that is remembered: its statements, redacted, and whether they are current or quarantined.
+    ///
+    /// # Errors
+    /// What the guard refuses.
+    pub fn judged(&self, text: &str, at: &Ambient) -> Result<Vec<(String, Status)>, Error> {
+        let statements = crate::statements::whole(&self.guard, &self.router, text, at)?;
+        let judged = statements
+            .into_iter()
+            .map(|statement| (statement.text.into_string(), statement.status));
+        Ok(judged.collect())
     }
 
     /// Gives the router an n-gram head for what words alone leave open, without an encoder.

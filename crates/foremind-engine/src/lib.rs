@@ -28,13 +28,14 @@ mod word_index;
 mod write;
 
 pub use engine::Engine;
+pub use foremind_guard::{Guard, Policy, PolicyError};
 pub use foremind_router::{HeadError, MissingFile, NgramHead, has_data, install_data};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
 pub use request::{Audience, Exposure, ForgetTarget, IngestMode, Request, TurnStatus};
 pub use response::{
     Chain, Dropped, DroppedReason, Explain, Ignored, Listing, Noted, Outcome, PendingList, Prompt,
-    Response, Section, Shown, Stats,
+    Rescanned, Response, Section, Shown, Stats,
 };
 pub use tokens::estimate as estimate_tokens;
 pub use upkeep::ProfileView;

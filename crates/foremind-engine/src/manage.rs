@@ -168,7 +168,7 @@ impl Engine {
     }
 
     /// A record inside the scope. Outside of it, erased and never told look the same.
-    fn administered(&self, scope: &Scope, id: RecordId) -> Result<&Record, Error> {
+    pub(crate) fn administered(&self, scope: &Scope, id: RecordId) -> Result<&Record, Error> {
         self.state
             .record(id)
             .filter(|record| scope.contains(&record.scope))

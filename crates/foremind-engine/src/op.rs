@@ -14,7 +14,7 @@ use crate::engine::Engine;
 use crate::protocol::EMBEDDING_HEAD;
 use crate::read::{Asked, Filter};
 use crate::recall::Time;
-use crate::response::{Noted, Outcome};
+use crate::response::{Noted, Outcome, Rescanned};
 use crate::state::TurnKey;
 use crate::statements::Statement;
 use crate::write::{Told, Turn};
@@ -132,6 +132,7 @@ pub(crate) enum Answer {
         encoded: u32,
         model: Option<ModelId>,
     },
+    Rescan(Rescanned),
 }
 
 impl Op {
@@ -250,6 +251,7 @@ fn respond(engine: &Engine, answer: Answer, now_ms: i64) -> Result<Response, Err
             preview: Vec::new(),
             receipt: None,
         },
+        Answer::Rescan(found) => Response::Rescan(found),
         Answer::Backfill { encoded, model } => Response::Backfill {
             encoded,
             remaining: engine.state.without_vector(model.as_ref()).len() as u32,
@@ -372,6 +374,8 @@ impl Op {
                 records: engine.history(scope, *id, now_ms)?,
             },
             Request::Update { scope, id, tier } => return engine.update(scope, *id, *tier),
+            Request::Release { scope, id } => return engine.release(scope, *id, at),
+            Request::Rescan { scope } => return Ok(engine.rescan(scope, at)),
             Request::Confirm { scope, id } => return engine.confirm(scope, *id, now_ms),
             Request::Forget {
                 scope,

@@ -142,6 +142,18 @@ pub enum Request {
         /// Which.
         id: RecordId,
     },
+    /// The owner's word that a quarantined record is no instruction: it is current from now on.
+    Release {
+        /// A scope that contains the record.
+        scope: Scope,
+        /// Which.
+        id: RecordId,
+    },
+    /// Looks at what is stored with the guard's patterns of now: redacts, and quarantines.
+    Rescan {
+        /// The scope whose inside is looked at.
+        scope: Scope,
+    },
     /// Erases records for good.
     Forget {
         /// A scope that contains them.

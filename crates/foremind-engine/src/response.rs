@@ -84,8 +84,22 @@ pub enum Response {
         /// How many still have none.
         remaining: u32,
     },
+    /// See [`crate::Request::Rescan`].
+    Rescan(Rescanned),
     /// See [`crate::Request::Refresh`].
     Refresh {},
+}
+
+/// What a rescan came upon.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rescanned {
+    /// Records that were looked at.
+    pub looked: u32,
+    /// Those that were written anew without what may not be stored; the old ones are erased.
+    pub redacted: u32,
+    /// Those that are quarantined now and were not before.
+    pub quarantined: u32,
 }
 
 /// What became of one statement.

@@ -1,9 +1,11 @@
 //! From a text to routed statements.
 
 use foremind_guard::{Guard, Guarded, Refusal, Verdict};
-use foremind_router::{Frame, Router, Routing};
+use foremind_router::{Frame, Keep, Router, Routing};
 use foremind_types::limits::STATEMENT_BYTES;
-use foremind_types::{Ambient, Error, Judgement};
+use foremind_types::{
+    Ambient, Error, Grade, Judgement, Reason, Route, Severity, Status, Subject, Tier,
+};
 
 use crate::engine::invalid;
 
@@ -12,6 +14,8 @@ use crate::engine::invalid;
 pub(crate) struct Statement {
     pub(crate) text: Guarded,
     pub(crate) routing: Routing,
+    /// `Quarantined` where it is kept for review only.
+    pub(crate) status: Status,
 }
 
 /// The whole text as one statement; a longer one is split. Nothing of it is lost.
@@ -60,28 +64,132 @@ fn routed(
     frame: Option<Frame>,
     at: &Ambient,
 ) -> Result<Vec<Statement>, Error> {
+    let route = |text: &Guarded| match frame {
+        Some(frame) => router.route_in(text, frame, at),
+        None => router.route(text, at),
+    };
     let mut statements = Vec::new();
     for piece in pieces.iter().flat_map(|piece| bounded(piece)) {
-        let text = match guard.statement(piece) {
-            Ok(Verdict::Accept(text)) => text,
+        let (text, reasons, sure) = match guard.statement(piece) {
+            Ok(Verdict::Accept(text)) => {
+                let routing = route(&text);
+                statements.push(current(text, routing, frame));
+                continue;
+            }
+            Ok(Verdict::Quarantine {
+                text,
+                reasons,
+                sure,
+            }) => (text, reasons, sure),
             // A piece without visible characters between others that have some.
             Err(Refusal::Empty) => continue,
             Err(refusal) => return Err(refusal.into()),
             Ok(_) => return Err(invalid("the guard refuses the text")),
         };
-        let mut routing = match frame {
-            Some(frame) => router.route_in(&text, frame, at),
-            None => router.route(&text, at),
-        };
-        // What words leave open amid somebody else's words is nothing for a head, which sees the statement alone.
-        if frame.is_some_and(|frame| frame.foreign_words)
-            && routing.route.judgement == Judgement::Unrouted
-        {
-            routing.route.judgement = Judgement::Settled;
+        // A text of several statements: what tells of the owner stays, the rest is held back as one.
+        let parts = router.statements(text.as_str());
+        if parts.len() < 2 {
+            let routing = route(&text);
+            statements.push(match !sure && tells_of_owner(&routing) {
+                true => doubted(text, routing, reasons, frame),
+                false => held_back(text, routing, reasons),
+            });
+            continue;
         }
-        statements.push(Statement { text, routing });
+        let mut rest = String::new();
+        for part in parts {
+            match guard.statement(part) {
+                Ok(Verdict::Accept(text)) => {
+                    let routing = route(&text);
+                    if tells_of_owner(&routing) {
+                        statements.push(current(text, routing, frame));
+                        continue;
+                    }
+                }
+                Ok(Verdict::Quarantine {
+                    text,
+                    reasons,
+                    sure: false,
+                }) => {
+                    let routing = route(&text);
+                    if tells_of_owner(&routing) {
+                        statements.push(doubted(text, routing, reasons, frame));
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            if !rest.is_empty() {
+                rest.push(' ');
+            }
+            rest.push_str(part);
+        }
+        if let Ok(rest) = guard.released(&rest) {
+            let routing = route(&rest);
+            statements.push(held_back(rest, routing, reasons));
+        }
     }
     Ok(statements)
+}
+
+/// Whether words show a fact of the owner's that changes answers: only what is an instruction beyond doubt outweighs it.
+pub(crate) fn tells_of_owner(routing: &Routing) -> bool {
+    let route = &routing.route;
+    route.tier == Tier::Profile
+        && route.judgement == Judgement::Settled
+        && routing.subject != Subject::Other
+}
+
+fn current(text: Guarded, mut routing: Routing, frame: Option<Frame>) -> Statement {
+    // What words leave open amid somebody else's words is nothing for a head, which sees the statement alone.
+    if frame.is_some_and(|frame| frame.foreign_words)
+        && routing.route.judgement == Judgement::Unrouted
+    {
+        routing.route.judgement = Judgement::Settled;
+    }
+    Statement {
+        text,
+        routing,
+        status: Status::Current,
+    }
+}
+
+/// Kept, with the guard's reasons beside the router's, until somebody has looked.
+fn doubted(
+    text: Guarded,
+    mut routing: Routing,
+    reasons: Vec<Reason>,
+    frame: Option<Frame>,
+) -> Statement {
+    routing.route.reasons.extend(reasons);
+    routing.route.judgement = Judgement::Pending;
+    current(text, routing, frame)
+}
+
+fn held_back(text: Guarded, mut routing: Routing, reasons: Vec<Reason>) -> Statement {
+    routing.keep = Keep::Record;
+    routing.attribute = None;
+    routing.value = None;
+    routing.route = held_back_route(&routing.route, reasons);
+    Statement {
+        text,
+        routing,
+        status: Status::Quarantined,
+    }
+}
+
+/// The verdict on what is shown to nobody: out of the profile, with the guard's reasons.
+pub(crate) fn held_back_route(route: &Route, reasons: Vec<Reason>) -> Route {
+    Route {
+        grade: Grade::Informer,
+        tier: Tier::Store,
+        priority: 0.0,
+        severity: Severity::Mild,
+        affects: Vec::new(),
+        judgement: Judgement::Settled,
+        reasons,
+        ..route.clone()
+    }
 }
 
 /// Where `piece`, a slice of `text`, ends in it.

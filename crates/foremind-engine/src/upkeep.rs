@@ -1,20 +1,57 @@
 //! What concerns a memory as a whole: its profile as a value of its own, and what an import brings.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_types::small::SmallSet;
 
-use foremind_guard::Verdict;
+use foremind_guard::{Guard, Refusal, Verdict};
 use foremind_types::limits::RECORDS;
-use foremind_types::{Change, Entry, Error, ErrorCode, Record, RecordId, Revision, Scope, Status};
+use foremind_types::{
+    Ambient, Change, Entry, Error, ErrorCode, Reason, Record, RecordId, Revision, Route, Scope,
+    Status,
+};
 
-use crate::engine::Engine;
+use crate::engine::{Engine, invalid};
 use crate::identity::identity;
+use crate::op::{Answer, Plan};
 use crate::read;
 use crate::recall::{Time, status_at};
 use crate::request::Audience;
-use crate::response::Prompt;
+use crate::response::{Prompt, Rescanned, Response};
 use crate::state::State;
+use crate::statements::{held_back_route, tells_of_owner};
+
+/// The reason that a verdict has since the owner released its record.
+const RELEASED: &str = "owner-released";
+
+/// Whether the owner released the record from quarantine.
+fn is_released(record: &Record) -> bool {
+    let reasons = &record.route.reasons;
+    reasons.iter().any(|reason| reason.signal == RELEASED)
+}
+
+fn with_status(record: &Record, status: Status, route: Route) -> [Change; 2] {
+    let revise = |revision| Change::Revise {
+        id: record.id,
+        revision,
+    };
+    [
+        revise(Revision::Status {
+            status,
+            valid_to_ms: record.times.valid_to_ms,
+        }),
+        revise(Revision::Route(Box::new(route))),
+    ]
+}
+
+fn redact(guard: &Guard, text: &mut String) {
+    match guard.turn(text) {
+        Ok(Cow::Owned(redacted)) => *text = redacted,
+        Ok(Cow::Borrowed(_)) => {}
+        Err(_) => text.clear(),
+    }
+}
 
 /// The profile of a memory without the rest of it.
 #[derive(Debug)]
@@ -75,11 +112,120 @@ impl Engine {
     /// # Errors
     /// What the guard refuses.
     pub fn admit(&self, record: &mut Record) -> Result<(), Error> {
-        match self.guard.statement(&record.text)? {
+        // What the guard blocks is no reason to refuse all the rest: its kind is left.
+        let text = match self.guard.turn(&record.text) {
+            Err(Refusal::Blocked { kind }) => ["[REDACTED:", kind, "]"].concat(),
+            other => other?.into_owned(),
+        };
+        match self.guard.statement(&text)? {
+            // What a file says of its verdicts is not believed: the router is asked.
+            Verdict::Quarantine {
+                text,
+                reasons,
+                sure,
+            } => {
+                let told = Ambient {
+                    now_ms: record.times.told_ms,
+                    utc_offset_min: record.times.utc_offset_min,
+                    entropy: [0; 32],
+                };
+                if sure || !tells_of_owner(&self.router.route(&text, &told)) {
+                    record.status = Status::Quarantined;
+                    record.route = held_back_route(&record.route, reasons);
+                }
+                record.text = text.into_string();
+            }
             Verdict::Accept(text) => record.text = text.into_string(),
             _ => record.status = Status::Quarantined,
         }
+        let told = [&mut record.attribute, &mut record.value];
+        let quotes = record.evidence.iter_mut().map(|link| &mut link.quote);
+        let whys = record.supersedes.iter_mut().map(|link| &mut link.why);
+        for text in told.into_iter().flatten().chain(quotes).chain(whys) {
+            redact(&self.guard, text);
+        }
+        self.admit_route(&mut record.route);
         Ok(())
+    }
+
+    /// Passes the words that a verdict from outside quotes through the guard. That the owner released something is not
+    /// believed.
+    pub fn admit_route(&self, route: &mut Route) {
+        route.reasons.retain(|reason| reason.signal != RELEASED);
+        for reason in &mut route.reasons {
+            redact(&self.guard, &mut reason.matched);
+        }
+    }
+
+    /// Looks at what is stored with the patterns of now. What holds something that is redacted today is written anew and
+    /// the old record erased; what is an instruction is quarantined, unless the owner released it.
+    pub(crate) fn rescan(&self, scope: &Scope, at: &Ambient) -> Plan {
+        let mut changes = Vec::new();
+        let mut found = Rescanned::default();
+        for old in self.state.records().filter(|r| scope.contains(&r.scope)) {
+            found.looked += 1;
+            let mut record = old.clone();
+            if self.admit(&mut record).is_err() {
+                record.status = Status::Quarantined;
+            }
+            if record.status == old.status || is_released(old) {
+                record.status = old.status;
+                record.route = old.route.clone();
+            }
+            if record == *old {
+                continue;
+            }
+            let newly = record.status != old.status;
+            found.quarantined += u32::from(newly);
+            let rewritten = record.text != old.text
+                || record.attribute != old.attribute
+                || record.value != old.value
+                || record.evidence != old.evidence
+                || record.supersedes != old.supersedes;
+            if !rewritten {
+                changes.extend(with_status(old, record.status, record.route));
+                continue;
+            }
+            found.redacted += 1;
+            let mut entropy = [0; 10];
+            let mut hasher = blake3::Hasher::new_derive_key("foremind rescanned record id 1");
+            hasher.update(&at.entropy);
+            hasher.update(&found.redacted.to_le_bytes());
+            hasher.finalize_xof().fill(&mut entropy);
+            record.id = RecordId::new(at.now_ms, entropy);
+            changes.push(Change::Add(Box::new(record)));
+            changes.push(Change::Erase {
+                id: old.id,
+                at_ms: at.now_ms,
+            });
+        }
+        match changes.is_empty() {
+            true => Plan::Done(Response::Rescan(found)),
+            false => Plan::Commit {
+                changes,
+                answer: Answer::Rescan(found),
+            },
+        }
+    }
+
+    /// The owner's word that a quarantined record is none: it is routed as if it had just been told, and no rescan holds it back
+    /// again.
+    pub(crate) fn release(&self, scope: &Scope, id: RecordId, at: &Ambient) -> Result<Plan, Error> {
+        let record = self.administered(scope, id)?;
+        if record.status != Status::Quarantined {
+            return Err(invalid("the record is not quarantined"));
+        }
+        let text = self.guard.released(&record.text)?;
+        let mut route = self.router.route(&text, at).route;
+        route.reasons.push(Reason {
+            signal: RELEASED.to_owned(),
+            matched: String::new(),
+            weight: 0.0,
+        });
+        Ok(Plan::Commit {
+            changes: with_status(record, Status::Current, route).into(),
+            answer: Answer::Update(id),
+        })
     }
 
     /// Whether so many more records find room.

@@ -144,8 +144,10 @@ impl Engine {
     ) -> Option<Vec<String>> {
         let head = self.head.as_ref()?;
         let asks = |statement: &&mut Statement| {
-            self.router
-                .asks_encoder(statement.text.as_str(), &statement.routing)
+            statement.status == Status::Current
+                && self
+                    .router
+                    .asks_encoder(statement.text.as_str(), &statement.routing)
         };
         let open: Vec<&mut Statement> = statements.iter_mut().filter(asks).collect();
         let texts = open.iter().map(|statement| statement.text.as_str());
@@ -189,7 +191,7 @@ impl Engine {
             let known = self
                 .state
                 .same(&identity)
-                .find(|record| status_at(record, at.now_ms) == Status::Current);
+                .find(|record| status_at(record, at.now_ms) == statement.status);
             if let Some(known) = known {
                 *tellings.entry(known.id).or_default() += 1;
                 outcomes.push((known.id, Outcome::Merged));
@@ -208,6 +210,7 @@ impl Engine {
         }
         let inline = adding
             .iter()
+            .filter(|record| record.status == Status::Current)
             .map(|record| record.text.as_str())
             .take(INLINE_TEXTS);
         if let Some(texts) = vectors.missing(inline) {
@@ -230,7 +233,8 @@ impl Engine {
         }
         let mut changes: Vec<Change> = core::mem::take(&mut resolved.changes);
         for record in adding {
-            let embedding = vectors.of(&record.text).cloned();
+            let current = record.status == Status::Current;
+            let embedding = vectors.of(&record.text).filter(|_| current).cloned();
             let id = record.id;
             changes.push(Change::Add(Box::new(record)));
             changes.extend(embedding.map(|embedding| Change::Embed { id, embedding }));
@@ -246,7 +250,9 @@ impl Engine {
                     proof_count: known.proof_count.saturating_add(times),
                 },
             });
-            if let Some(tier) = told.tier.filter(|tier| *tier != known.route.tier) {
+            let current = known.status == Status::Current;
+            let wanted = told.tier.filter(|tier| *tier != known.route.tier);
+            if let Some(tier) = wanted.filter(|_| current) {
                 let route = Box::new(owner_route(&known.route, tier));
                 changes.push(Change::Revise {
                     id,
@@ -355,8 +361,8 @@ pub(crate) fn record_of(
 ) -> Record {
     let routing = &statement.routing;
     let route = match told.tier {
-        Some(tier) => owner_route(&routing.route, tier),
-        None => routing.route.clone(),
+        Some(tier) if statement.status == Status::Current => owner_route(&routing.route, tier),
+        _ => routing.route.clone(),
     };
     Record {
         id: RecordId::new(at.now_ms, id_entropy(at, position)),
@@ -376,7 +382,7 @@ pub(crate) fn record_of(
             valid_from_ms: routing.valid_from_ms,
             valid_to_ms: None,
         },
-        status: Status::Current,
+        status: statement.status,
         supersedes: Vec::new(),
         evidence: Vec::new(),
         provenance: Provenance {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::input::Problem;
 
-const SUITES: &str = "routing, inmind, indirect, supersession, longmemeval, locomo";
+const SUITES: &str = "routing, inmind, indirect, supersession, longmemeval, locomo, guard";
 /// Budget of suites that measure what is found, not what finds room: twelve items of a turn each.
 const RETRIEVAL_TOKENS: u32 = 4_096;
 
@@ -23,6 +23,40 @@ pub(crate) enum Suite {
     LongMemEval,
     /// Questions about long conversations of two people.
     LoCoMo,
+    /// Secrets, personal data and instructions, and texts that look like them.
+    Guard,
+}
+
+/// Whose rows the guard is measured on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum GuardFormat {
+    /// `text`, `expect`, `also_ok`, `redacted_must_not_contain`.
+    #[default]
+    Foremind,
+    /// `content`, `label`: `clean` or anything else.
+    Memshield,
+    /// `prompt`, all of them harmless.
+    NotInject,
+    /// `text`, `label`: `malicious` or `benign`.
+    Bastion,
+    /// `full_text` and `spans`.
+    Presidio,
+    /// `text` with `label` `profile`, or `user_message`: what must not be held back.
+    Routing,
+}
+
+impl GuardFormat {
+    fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "foremind" => Self::Foremind,
+            "memshield" => Self::Memshield,
+            "notinject" => Self::NotInject,
+            "bastion" => Self::Bastion,
+            "presidio" => Self::Presidio,
+            "routing" => Self::Routing,
+            _ => return None,
+        })
+    }
 }
 
 /// One parsed command line.
@@ -31,6 +65,9 @@ pub(crate) struct Arguments {
     pub(crate) suite: Suite,
     /// `--rows` of routing and indirect, `--tasks` of inmind, `--data` of longmemeval and locomo.
     pub(crate) rows: PathBuf,
+    /// Of the guard: the folder of the evaluation data, all files of which are read that concern it.
+    pub(crate) data: Option<PathBuf>,
+    pub(crate) format: GuardFormat,
     pub(crate) background: Option<PathBuf>,
     pub(crate) background_labels: Option<PathBuf>,
     /// All facts in one memory, instead of a copy of the memory for each.
@@ -69,6 +106,7 @@ impl Arguments {
             Some("supersession") => Suite::Supersession,
             Some("longmemeval") => Suite::LongMemEval,
             Some("locomo") => Suite::LoCoMo,
+            Some("guard") => Suite::Guard,
             Some(unknown) => {
                 return Err(Problem::Usage(format!(
                     "unknown suite `{unknown}`; there are {SUITES}"
@@ -80,6 +118,8 @@ impl Arguments {
         let mut parsed = Self {
             suite,
             rows: PathBuf::new(),
+            data: None,
+            format: GuardFormat::default(),
             background: None,
             background_labels: None,
             pool: false,
@@ -101,12 +141,13 @@ impl Arguments {
         let wanted = match suite {
             Suite::InMind => "--tasks",
             Suite::LongMemEval | Suite::LoCoMo => "--data",
-            Suite::Routing | Suite::Indirect | Suite::Supersession => "--rows",
+            Suite::Routing | Suite::Indirect | Suite::Supersession | Suite::Guard => "--rows",
         };
         while let Some(flag) = arguments.next() {
             let traced = matches!(suite, Suite::InMind | Suite::Indirect);
             let changing = suite == Suite::Supersession;
             let found = matches!(suite, Suite::LongMemEval | Suite::LoCoMo);
+            let guarding = suite == Suite::Guard;
             let mut value = || {
                 arguments
                     .next()
@@ -134,7 +175,16 @@ impl Arguments {
                         }
                     }
                 }
-                "--part" if changing => parsed.part = Some(value()?),
+                "--data" if guarding => parsed.data = Some(value()?.into()),
+                "--format" if guarding => {
+                    let name = value()?;
+                    parsed.format = GuardFormat::parse(&name).ok_or_else(|| {
+                        Problem::Usage(format!(
+                            "unknown format `{name}`; there are foremind, memshield, notinject, bastion, presidio, routing"
+                        ))
+                    })?;
+                }
+                "--part" if changing || guarding => parsed.part = Some(value()?),
                 "--cache" => parsed.cache = Some(value()?.into()),
                 "--distractors" if suite == Suite::LongMemEval => {
                     parsed.distractors = number(&flag, &value()?)?;
@@ -149,7 +199,10 @@ impl Arguments {
                 unknown => return Err(Problem::Usage(format!("unknown argument `{unknown}`"))),
             }
         }
-        parsed.rows = rows.ok_or_else(|| Problem::Usage(format!("{wanted} FILE is missing")))?;
+        if parsed.data.is_none() {
+            parsed.rows =
+                rows.ok_or_else(|| Problem::Usage(format!("{wanted} FILE is missing")))?;
+        }
         if matches!(suite, Suite::InMind | Suite::Indirect) && parsed.background.is_none() {
             return Err(Problem::Usage("--background FILE is missing".to_owned()));
         }
@@ -193,6 +246,12 @@ mod tests {
         assert_eq!((found.distractors, found.cache), (20, Some("c".into())));
         assert_eq!(found.budget_tokens, RETRIEVAL_TOKENS);
         assert!(parsed("locomo --data d").is_ok());
+        let guard = parsed("guard --rows r --format presidio --json").unwrap();
+        assert_eq!(
+            (guard.suite, guard.format),
+            (Suite::Guard, GuardFormat::Presidio)
+        );
+        assert_eq!(parsed("guard --data d").unwrap().data, Some("d".into()));
     }
 
     #[test]
@@ -201,6 +260,7 @@ mod tests {
             ("", "suite"),
             ("speed", "speed"),
             ("routing", "--rows"),
+            ("guard --rows r --format x", "`x`"),
             ("routing --rows", "--rows"),
             ("routing --rows r --background b", "--background"),
             ("inmind --tasks t", "--background"),

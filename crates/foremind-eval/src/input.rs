@@ -68,6 +68,11 @@ impl Row {
         })
     }
 
+    /// A field as it stands.
+    pub(crate) fn json(&self, name: &str) -> Option<&Value> {
+        self.value.get(name)
+    }
+
     /// A text that may be absent, null or empty.
     pub(crate) fn optional(&self, name: &str) -> Option<&str> {
         self.value[name].as_str().filter(|text| !text.is_empty())
@@ -129,7 +134,11 @@ pub(crate) fn rows(path: &Path) -> Result<Vec<Row>, Problem> {
     let shown = path.display();
     let text =
         fs::read_to_string(path).map_err(|error| Problem::Input(format!("{shown}: {error}")))?;
-    let rows = parse(&text, &shown.to_string())?;
+    let rows = if text.trim_start().starts_with('[') {
+        whole(&text, &shown.to_string())?
+    } else {
+        parse(&text, &shown.to_string())?
+    };
     if rows.is_empty() {
         return Err(Problem::Input(format!("{shown}: no rows")));
     }
@@ -150,6 +159,20 @@ pub(crate) fn list(path: &Path) -> Result<Vec<Value>, Problem> {
         Ok(_) => Err(problem(&"no JSON list")),
         Err(error) => Err(problem(&error)),
     }
+}
+
+/// Rows of one JSON list; each is named by its number, from 1.
+fn whole(text: &str, name: &str) -> Result<Vec<Row>, Problem> {
+    let values: Vec<Value> = serde_json::from_str(text)
+        .map_err(|error| Problem::Input(format!("{name}:{}: bad row: {error}", error.line())))?;
+    let row = |(number, value): (usize, Value)| {
+        let place = format!("{name}, row {number}");
+        match value.is_object() {
+            true => Ok(Row { value, place }),
+            false => Err(Problem::Input(format!("{place}: bad row: no JSON object"))),
+        }
+    };
+    (1..).zip(values).map(row).collect()
 }
 
 fn parse(text: &str, name: &str) -> Result<Vec<Row>, Problem> {

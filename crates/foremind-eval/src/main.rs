@@ -1,4 +1,4 @@
-//! The benchmark runner: `foremind-eval routing|inmind|indirect|supersession|longmemeval|locomo`, started by `cargo xtask eval`.
+//! The benchmark runner: `foremind-eval routing|inmind|indirect|supersession|longmemeval|locomo|guard`, started by `cargo xtask eval`.
 //!
 //! Progress and `--explain` listings go to standard error; the figures go to standard output, with `--json` as one JSON
 //! object on the last line. Exit code 2: a file is missing, a row is bad (its line is named) or the command line is wrong.
@@ -9,6 +9,7 @@
 mod arguments;
 mod baselines;
 mod dates;
+mod guard;
 mod input;
 mod locomo;
 mod longmemeval;
@@ -51,6 +52,7 @@ fn main() -> ExitCode {
 fn run(arguments: &Arguments) -> Result<Value, Problem> {
     match arguments.suite {
         Suite::Routing => routing::measure(arguments),
+        Suite::Guard => guard::measure(arguments),
         Suite::Supersession => supersession::measure(arguments),
         Suite::InMind | Suite::Indirect => trace::measure(arguments),
         Suite::LongMemEval => longmemeval::measure(arguments),

@@ -3,6 +3,8 @@
 use foremind_types::decimal;
 use foremind_types::order::sort_by;
 
+use crate::decode::decoded;
+
 /// The checks of one shape, as its line names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Checks {
@@ -503,6 +505,11 @@ fn is_assigned(text: &str) -> bool {
     digits > 0 && entropy(text) >= 2.8 && !is_placeholder(text) && !text.contains("](")
 }
 
+/// Whether it is nothing but sentences in an encoding: what they say is judged, not how they look.
+fn is_encoded_text(text: &str) -> bool {
+    decoded(text).iter().any(|part| part.text.contains(' '))
+}
+
 /// Long, mixed, without the form of an id that everybody may know.
 fn is_generic(text: &str) -> bool {
     let digits = text.bytes().filter(u8::is_ascii_digit).count();
@@ -512,6 +519,7 @@ fn is_generic(text: &str) -> bool {
         && entropy(text) >= 3.0
         && !is_uuid(text)
         && !is_placeholder(text)
+        && !is_encoded_text(text)
         && !text.contains('/') | is_mixed(text)
         && text
             .bytes()
@@ -543,6 +551,7 @@ fn is_bare(text: &str) -> bool {
         && !text.starts_with("sha")
         && !text.starts_with("AAAA")
         && !is_placeholder(text)
+        && !is_encoded_text(text)
 }
 
 fn is_base32(text: &str) -> bool {

@@ -21,7 +21,7 @@ pub(crate) fn decoded(text: &str) -> Vec<Decoded> {
     let mut all = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        if bytes[at] == b'%' || bytes[at] == b'\\' {
+        if matches!(bytes[at], b'%' | b'\\' | b'&') {
             let end = at + escaped_run(&bytes[at..]);
             if end > at + 1 {
                 push(&mut all, unescaped(&bytes[at..end]), at..end);
@@ -144,6 +144,15 @@ fn escape_length(bytes: &[u8]) -> usize {
         [b'%', ..] if hex(1, 3) => 3,
         [b'\\', b'x', ..] if hex(2, 4) => 4,
         [b'\\', b'u', ..] if hex(2, 6) => 6,
+        [b'&', b'#', rest @ ..] => {
+            let digits = rest.iter().take(6).take_while(|b| b.is_ascii_digit());
+            let digits = digits.count();
+            if digits > 0 && rest.get(digits) == Some(&b';') {
+                digits + 3
+            } else {
+                0
+            }
+        }
         _ => 0,
     }
 }
@@ -156,6 +165,15 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
         if length == 0 {
             out.push(bytes[at]);
             at += 1;
+            continue;
+        }
+        if bytes[at] == b'&' {
+            let code = bytes[at + 2..at + length - 1]
+                .iter()
+                .fold(0_u32, |n, b| n * 10 + u32::from(b - b'0'));
+            let c = char::from_u32(code).unwrap_or(' ');
+            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            at += length;
             continue;
         }
         let digits = &bytes[at + if bytes[at] == b'%' { 1 } else { 2 }..at + length];
@@ -224,6 +242,17 @@ fn spaced(text: &str, all: &mut Vec<Decoded>) {
     for range in wrapped {
         push(all, base64(text[range.clone()].bytes()), range);
     }
+}
+
+/// Letters of ASCII moved by thirteen.
+pub(crate) fn rot13(text: &str) -> String {
+    text.chars()
+        .map(|c| match c {
+            'a'..='m' | 'A'..='M' => char::from(c as u8 + 13),
+            'n'..='z' | 'N'..='Z' => char::from(c as u8 - 13),
+            c => c,
+        })
+        .collect()
 }
 
 fn words(text: &str) -> impl Iterator<Item = (usize, &str)> {

@@ -6,6 +6,7 @@
 
 mod checks;
 mod decode;
+mod instructions;
 mod kinds;
 mod needles;
 mod policy;
@@ -15,15 +16,16 @@ mod view;
 use core::fmt;
 use std::borrow::Cow;
 
+pub use instructions::{CONCEPTS, WEIGHTS, instruction_buckets};
 pub use kinds::{Class, KINDS};
 pub use policy::{Action, Policy, PolicyError};
 pub use scan::Finding;
 
 use kinds::Kinds;
-use view::{View, is_invisible};
+use view::{View, is_invisible, shown};
 
 use foremind_types::limits::{STATEMENT_BYTES, TURN_BYTES};
-use foremind_types::{Error, ErrorCode};
+use foremind_types::{Error, ErrorCode, Reason};
 
 /// Text that passed the guard. Only [`Guard`] makes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,11 +46,20 @@ impl Guarded {
 }
 
 /// What the guard says of a text.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Verdict {
     /// May be stored and rendered.
     Accept(Guarded),
+    /// Shaped like an instruction to its reader: kept for review, never rendered.
+    Quarantine {
+        /// The text, redacted.
+        text: Guarded,
+        /// What gave it away: names of signals, no words of the text.
+        reasons: Vec<Reason>,
+        /// Beyond doubt. What is not may be a fact about its owner, and whoever can tell keeps that.
+        sure: bool,
+    },
 }
 
 /// Why a text was refused.
@@ -157,9 +168,28 @@ impl Guard {
     /// # Errors
     /// See [`Refusal`]; the limit is [`STATEMENT_BYTES`].
     pub fn statement(&self, text: &str) -> Result<Verdict, Refusal> {
+        let text = self.released(text)?;
+        let reasons = match self.policy.accepts_instructions() {
+            true => None,
+            false => instructions::reasons(text.as_str()),
+        };
+        Ok(match reasons {
+            None => Verdict::Accept(text),
+            Some((reasons, sure)) => Verdict::Quarantine {
+                text,
+                reasons,
+                sure,
+            },
+        })
+    }
+
+    /// Checks one statement that the owner says is no instruction: redacted as ever.
+    ///
+    /// # Errors
+    /// See [`Refusal`].
+    pub fn released(&self, text: &str) -> Result<Guarded, Refusal> {
         let text = well_formed(text, STATEMENT_BYTES)?;
-        let text = self.cleaned(text)?.into_owned();
-        Ok(Verdict::Accept(Guarded(text)))
+        Ok(Guarded(self.cleaned(text)?.into_owned()))
     }
 
     /// Secrets and personal data in a text, those that the policy allows too; by place.
@@ -168,7 +198,15 @@ impl Guard {
         scan::scan(&View::new(text), &self.policy)
     }
 
+    /// Without what shows nothing, and without what the policy does not let in.
     fn cleaned<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
+        match shown(text) {
+            Cow::Borrowed(text) => self.redacted(text),
+            Cow::Owned(text) => Ok(Cow::Owned(self.redacted(&text)?.into_owned())),
+        }
+    }
+
+    fn redacted<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
         let findings = self.findings(text);
         let Some(worst) = findings.iter().max_by_key(|finding| finding.action) else {
             return Ok(Cow::Borrowed(text));
@@ -190,10 +228,13 @@ impl Guard {
     }
 }
 
+/// How a marker starts; the kind and `]` follow.
+pub(crate) const MARKER: &str = "[REDACTED:";
+
 /// Whether nothing is left beside markers.
 fn says_nothing(redacted: &str) -> bool {
     let mut rest = redacted;
-    while let Some((before, after)) = rest.split_once("[REDACTED:") {
+    while let Some((before, after)) = rest.split_once(MARKER) {
         if before.chars().any(char::is_alphanumeric) {
             return false;
         }

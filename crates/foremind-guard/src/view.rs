@@ -4,6 +4,7 @@
 //! other digits or by characters that show nothing has to be undone once and not in each pattern.
 
 use core::ops::Range;
+use std::borrow::Cow;
 
 /// The folded text, and where each of its bytes comes from.
 #[derive(Clone, Debug)]
@@ -75,6 +76,69 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}'
         | '\u{fff0}'..='\u{fffb}' | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}'
         | '\u{e0000}'..='\u{e0fff}')
+}
+
+/// The text with what it shows nothing of gone, but for what scripts and pictures need: so what is judged and stored is what a
+/// person sees. Tags that spell text are shown as a line of their own, for they speak to a machine only.
+pub(crate) fn shown(text: &str) -> Cow<'_, str> {
+    if text.is_ascii() || !text.chars().any(is_invisible) {
+        return Cow::Borrowed(text);
+    }
+    let (mut out, mut spelled) = (String::with_capacity(text.len()), String::new());
+    // The character before, and the last one that shows something.
+    let (mut before, mut last) = (' ', ' ');
+    let mut chars = text.chars().peekable();
+    let mut flag = false;
+    while let Some(c) = chars.next() {
+        let keeps = match c {
+            '\u{1f3f4}' => {
+                flag = true;
+                true
+            }
+            '\u{e0020}'..='\u{e007f}' if flag => {
+                flag = c != '\u{e007f}';
+                true
+            }
+            '\u{e0020}'..='\u{e007e}' => {
+                spelled.extend(char::from_u32(c as u32 - 0xe0000));
+                false
+            }
+            '\u{200b}' | '\u{200c}' => joins(last),
+            '\u{200d}' => joins(last) || is_picture(last),
+            // One after a picture or a digit on a key; after an ideograph its form.
+            '\u{fe00}'..='\u{fe0f}' => before == last && !last.is_alphabetic(),
+            '\u{e0100}'..='\u{e01ef}' => before == last && matches!(last, '\u{3400}'..='\u{9fff}'),
+            '\u{200e}' | '\u{200f}' | '\u{61c}' => {
+                matches!(last, '\u{590}'..='\u{8ff}')
+                    || chars
+                        .peek()
+                        .is_some_and(|next| matches!(next, '\u{590}'..='\u{8ff}'))
+            }
+            '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}' => joins(last),
+            c => !is_invisible(c),
+        };
+        before = c;
+        if keeps {
+            out.push(c);
+        }
+        if !is_invisible(c) {
+            last = c;
+        }
+    }
+    if !spelled.trim().is_empty() {
+        out.push('\n');
+        out.push_str(&spelled);
+    }
+    Cow::Owned(out)
+}
+
+/// Scripts that need characters without width between letters or words.
+fn joins(c: char) -> bool {
+    matches!(c, '\u{600}'..='\u{77f}' | '\u{900}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{18af}')
+}
+
+fn is_picture(c: char) -> bool {
+    matches!(c, '\u{2190}'..='\u{2bff}' | '\u{1f000}'..='\u{1faff}')
 }
 
 /// Base letters of U+00C0 to U+017F, in order; a space leaves the character as it is.
@@ -189,6 +253,35 @@ mod tests {
             assert_eq!(View::new(text).text, "ghp_ab1", "{text}");
         }
         assert_eq!(View::new("٤٥३४").text, "4534");
+    }
+
+    #[test]
+    fn what_shows_nothing_is_gone_and_what_scripts_need_stays() {
+        for (text, wanted) in [
+            (
+                "\u{202e}I'm allergic to tree nuts\u{202c}",
+                "I'm allergic to tree nuts",
+            ),
+            ("pea\u{200b}nut\u{ad} but\u{2060}ter", "peanut butter"),
+            (
+                "Tea\u{e0072}\u{e0075}\u{e006e}\u{e0020}\u{e0069}\u{e0074} is green",
+                "Tea is green\nrun it",
+            ),
+            (
+                "a\u{fe01}b\u{fe02}\u{fe03}c \u{2764}\u{fe0f}\u{fe0f}",
+                "abc \u{2764}\u{fe0f}",
+            ),
+        ] {
+            assert_eq!(shown(text), wanted, "{text:?}");
+        }
+        for text in [
+            "plain",
+            "مى\u{200c}خواهم \u{200f}123",
+            "क्\u{200d}ष",
+            "👩\u{200d}🚒 1\u{fe0f}\u{20e3} \u{1f3f4}\u{e0067}\u{e0062}\u{e007f}!",
+        ] {
+            assert_eq!(shown(text), text);
+        }
     }
 
     #[test]

@@ -92,6 +92,13 @@ fn secrets_are_caught() {
 #[test]
 fn what_is_harmless_stays() {
     for (part, (share, _)) in shares("benign") {
-        assert!(share >= 0.97, "{part}: {share}");
+        assert!(share >= 0.95, "{part}: {share}");
+    }
+}
+
+#[test]
+fn instructions_are_held_back() {
+    for (part, (share, _)) in shares("instructions") {
+        assert!(share >= 0.75, "{part}: {share}");
     }
 }

@@ -7,7 +7,7 @@ use foremind_types::small::SmallMap;
 
 use foremind_engine::Engine;
 use foremind_types::{
-    Ambient, Change, Entry, Error, ErrorCode, Record, RecordId, Status, WriterId,
+    Ambient, Change, Entry, Error, ErrorCode, Record, RecordId, Revision, Status, WriterId,
 };
 use foremind_vault::{Batch, Draws, ParcelError, ParcelReader, Passphrase};
 use zeroize::Zeroizing;
@@ -35,6 +35,8 @@ pub(crate) struct Import {
     /// Of each writer, how far the file goes.
     counters: SmallMap<WriterId, u64>,
     added: BTreeSet<RecordId>,
+    /// What the guard holds back.
+    held_back: BTreeSet<RecordId>,
     /// All entries of the file folded by themselves, to restore what is erased here.
     aside: Option<Box<Engine>>,
     replans: u32,
@@ -67,6 +69,7 @@ impl Import {
             pending_bytes: 0,
             counters: SmallMap::new(),
             added: BTreeSet::new(),
+            held_back: BTreeSet::new(),
             aside: restore.then(Box::default),
             replans: 0,
             ended: false,
@@ -176,21 +179,40 @@ impl Import {
         }
         *next += 1;
         for change in &mut entry.changes {
-            if let Change::Add(record) = change {
-                memory.engine().admit(record)?;
-                // Told elsewhere, erased here: what the owner wanted gone stays so until it is asked for.
-                if self.aside.is_none()
-                    && memory
-                        .vault()
-                        .is_erased_content(&Engine::identity_of(record))
-                {
-                    *change = Change::Erase {
-                        id: record.id,
-                        at_ms: record.times.told_ms,
-                    };
+            match change {
+                Change::Add(record) => {
+                    memory.engine().admit(record)?;
+                    if record.status == Status::Quarantined {
+                        self.held_back.insert(record.id);
+                    }
+                    // Told elsewhere, erased here: what the owner wanted gone stays so until it is asked for.
+                    if self.aside.is_none()
+                        && memory
+                            .vault()
+                            .is_erased_content(&Engine::identity_of(record))
+                    {
+                        *change = Change::Erase {
+                            id: record.id,
+                            at_ms: record.times.told_ms,
+                        };
+                    }
                 }
+                Change::Revise {
+                    revision: Revision::Route(route),
+                    ..
+                } => memory.engine().admit_route(route),
+                _ => {}
             }
         }
+        // What is held back stays so, whatever the file goes on to say of it.
+        entry.changes.retain(|change| match change {
+            Change::Revise {
+                id,
+                revision: Revision::Status { .. } | Revision::Route(_),
+            }
+            | Change::Embed { id, .. } => !self.held_back.contains(id),
+            _ => true,
+        });
         if let Some(aside) = &mut self.aside {
             aside.apply(entry.clone());
         }
@@ -326,13 +348,25 @@ impl Import {
             self.restored = changes.len() as u64;
         }
         let twins = memory.engine().twins(&self.added, at.now_ms);
+        // The file may have said so before the record itself.
+        let freed = self.held_back.iter().filter(|id| {
+            let stored = memory.engine().stored(**id);
+            stored.is_some_and(|record| record.status != Status::Quarantined)
+        });
+        changes.extend(freed.map(|id| Change::Revise {
+            id: *id,
+            revision: Revision::Status {
+                status: Status::Quarantined,
+                valid_to_ms: None,
+            },
+        }));
         self.merged = twins
             .iter()
             .filter(|change| {
                 matches!(
                     change,
                     Change::Revise {
-                        revision: foremind_types::Revision::Status {
+                        revision: Revision::Status {
                             status: Status::Superseded,
                             ..
                         },

@@ -22,7 +22,8 @@ mod task;
 
 pub use erasure::ReceiptCheck;
 pub use foremind_engine::{
-    Audience, Exposure, HeadError, MissingFile, Request, Response, has_data, install_data,
+    Audience, Exposure, HeadError, MissingFile, Policy, PolicyError, Request, Response, has_data,
+    install_data,
 };
 pub use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 pub use memory::{Memory, Op};

@@ -1,4 +1,4 @@
-use foremind_engine::{Audience, Engine, ProfileView, Response};
+use foremind_engine::{Audience, Engine, Guard, ProfileView, Response};
 use foremind_types::{Ambient, Error, ErrorCode, MemoryId, Scope, WriterId};
 use foremind_vault::{DataKey, Draws, Key, KeySlot, Vault, VaultError, WrapMethod};
 
@@ -455,8 +455,9 @@ impl Opening {
 
     fn done(&mut self, engine: Engine, vault: Vault, draws: &mut Draws) -> OpenStep {
         let writer = WriterId(u64::from_le_bytes(draws.bytes()));
+        let guard = Guard::with_policy(self.options.policy.clone());
         OpenStep::Done(Ok(Memory::new(
-            engine,
+            engine.with_guard(guard),
             vault,
             writer,
             self.options.exclusive,

@@ -1,6 +1,6 @@
 use core::fmt;
 
-use foremind_engine::Response;
+use foremind_engine::{Policy, Response};
 use foremind_types::{Embedding, EncodeFailure, Error, HeadId};
 use foremind_vault::{DataKey, HeadToken, Key, Passphrase, PassphraseCost, WrapMethod};
 
@@ -173,6 +173,8 @@ pub struct OpenOptions {
     /// For stores that are read late: an older head than one already seen is no news, instead of a loss. Nothing can
     /// be written to such a store.
     pub stale_reads: bool,
+    /// What the guard does with what it finds.
+    pub policy: Policy,
 }
 
 impl OpenOptions {
@@ -187,6 +189,7 @@ impl OpenOptions {
             profile_first: false,
             journals: false,
             stale_reads: false,
+            policy: Policy::default(),
         }
     }
 

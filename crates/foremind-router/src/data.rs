@@ -24,7 +24,7 @@ macro_rules! table_file {
 pub(crate) use table_file;
 
 /// All of them.
-fn files() -> [File; 14] {
+fn files() -> [File; 16] {
     [
         lexicon::FILE,
         consequences::FILE,
@@ -40,6 +40,8 @@ fn files() -> [File; 14] {
         identifiers::FILE,
         identifiers::INNER_WORDS,
         foremind_guard::KINDS,
+        foremind_guard::CONCEPTS,
+        foremind_guard::WEIGHTS,
     ]
 }
 

@@ -243,6 +243,11 @@ impl Service {
         }
     }
 
+    /// Lines of the guard's policy for the memories that it opens.
+    pub(crate) fn policy(&self) -> &str {
+        &self.config.policy
+    }
+
     /// Begins; the first step's reply is [`Reply::Begin`].
     #[must_use]
     pub fn begin(&self, request: HttpRequest) -> Call {

@@ -41,6 +41,10 @@ pub struct Config {
     /// Milliseconds after which a recall falls back to the profile alone.
     #[serde(default = "recall_ms")]
     pub(crate) recall_ms: u32,
+    /// What the guard does with what it finds, where it differs from the default: lines `kind = action`.
+    /// Read by whoever opens a memory.
+    #[serde(default)]
+    pub(crate) policy: String,
 }
 
 fn per_minute() -> u32 {

@@ -2,7 +2,7 @@
 
 use foremind_engine::{Audience, Prompt, Request, Response};
 use foremind_memory::{
-    Capabilities, Key, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening,
+    Capabilities, Key, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Policy,
     Reply as MemoryReply, Step as MemoryStep, Task, TaskReply, TaskStep, Written,
 };
 use foremind_types::{Ambient, Embedding, EncodeFailure, Error, ErrorCode, HeadId, Scope};
@@ -96,7 +96,7 @@ pub fn serve(service: &mut Service, host: &mut dyn Host, request: HttpRequest) -
                 place,
                 create,
                 work,
-            } => Reply::Ran(run(host, &place, create, work, at.now_ms)),
+            } => Reply::Ran(run(host, service.policy(), &place, create, work, at.now_ms)),
             Step::Get { name } => Reply::Value(host.value(&name)),
             Step::Swap {
                 name,
@@ -118,6 +118,7 @@ enum Opened {
 
 fn run(
     host: &mut dyn Host,
+    policy: &str,
     place: &Place,
     create: bool,
     work: Work,
@@ -131,9 +132,9 @@ fn run(
             max_age_ms: _,
         } => {
             let until_ms = deadline_ms.map(|ms| began_ms.saturating_add(i64::from(ms)));
-            ask(host, place, create, request, until_ms)
+            ask(host, policy, place, create, request, until_ms)
         }
-        Work::Export => match open(host, place, false, None)? {
+        Work::Export => match open(host, policy, place, false, None)? {
             Opened::Memory(mut memory) => export(host, &place.space, &mut memory),
             _ => Ok(Answer::Absent),
         },
@@ -143,6 +144,7 @@ fn run(
 
 fn ask(
     host: &mut dyn Host,
+    policy: &str,
     place: &Place,
     create: bool,
     request: Request,
@@ -178,7 +180,7 @@ fn ask(
         _ => None,
     };
     let at_once = matches!(request, Request::Profile { .. });
-    let mut memory = match open(host, place, create, profile.as_ref())? {
+    let mut memory = match open(host, policy, place, create, profile.as_ref())? {
         Opened::Absent => return Ok(Answer::Absent),
         Opened::Late(Some(prompt)) if at_once => {
             return Ok(Answer::Response(Response::Profile(prompt)));
@@ -230,12 +232,14 @@ struct Asked {
 
 fn open(
     host: &mut dyn Host,
+    policy: &str,
     place: &Place,
     create: bool,
     asked: Option<&Asked>,
 ) -> Result<Opened, Error> {
     let space = &place.space;
     let mut options = OpenOptions::new(KeySource::Host(place.key.clone()));
+    options.policy = Policy::parse(policy)?;
     options.create = create;
     options.profile_first = asked.is_some();
     options.journals = host.capabilities().strategy()?.needs_journals();

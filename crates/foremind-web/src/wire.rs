@@ -1,8 +1,8 @@
 //! Steps and replies as they cross: one tagged object each, its `kind` in kebab-case. `border` takes the tag of a reply off.
 
 use foremind_memory::{
-    DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Passphrase, Reply,
-    Response, Step, Survey,
+    DataKey, HeadToken, Key, KeySource, OpenOptions, OpenReply, OpenStep, Passphrase, Policy,
+    Reply, Response, Step, Survey,
 };
 use foremind_types::vocabulary;
 use foremind_types::{Embedding, EncodeFailure, Error, ErrorCode, Fault, HeadId};
@@ -25,6 +25,9 @@ pub(crate) struct CoreOptions {
     /// At most 2^53: JavaScript's numbers.
     #[serde(default)]
     min_generation: u64,
+    /// Lines of a guard policy.
+    #[serde(default)]
+    policy: Option<String>,
 }
 
 /// How a memory is looked through.
@@ -94,6 +97,9 @@ impl CoreOptions {
         options.create = self.create;
         options.profile_first = self.profile_first;
         options.min_generation = self.min_generation;
+        if let Some(policy) = self.policy {
+            options.policy = Policy::parse(&policy)?;
+        }
         Ok(options)
     }
 }

@@ -196,6 +196,7 @@ fn main() -> Result<()> {
         key: vec![7; 32],
         model: None,
         utc_offset_min: 0,
+        policy: None,
     };
     let failed = |error| Error::msg(format!("{error:?}"));
     let memory = memories

@@ -103,6 +103,7 @@ fn options() -> OpenOptions {
         key: KEY.to_vec(),
         model: None,
         utc_offset_min: 0,
+        policy: None,
     }
 }
 

@@ -30,6 +30,7 @@ fn options() -> OpenOptions {
         key: KEY.to_vec(),
         model: None,
         utc_offset_min: 0,
+        policy: None,
     }
 }
 
@@ -485,6 +486,7 @@ fn unusable_arguments_are_errors_of_their_own() {
     );
     let offset = OpenOptions {
         utc_offset_min: 1_441,
+        policy: None,
         ..options()
     };
     let offset = open_code(&buckets, BUCKET, &offset);

@@ -30,6 +30,7 @@ fn open(
         key: vec![7; 32],
         model,
         utc_offset_min: 0,
+        policy: None,
     };
     instance.open(bucket, &options).unwrap()
 }

@@ -72,6 +72,7 @@ impl House for Machine {
             key: SUITE_KEY.to_vec(),
             model: None,
             utc_offset_min: 0,
+            policy: None,
         };
         let memory = told(instance.open(BUCKET, &options))?;
         Ok(Seat { instance, memory })
@@ -190,6 +191,7 @@ fn each_store_says_when_it_is_denied_or_unknown_and_when_it_fails() {
                 key: SUITE_KEY.to_vec(),
                 model: None,
                 utc_offset_min: 0,
+                policy: None,
             };
             told(instance.open(bucket, &options)).map(|_| ())
         };

@@ -54,6 +54,7 @@ fn answer(
             key: key.to_vec(),
             model: None,
             utc_offset_min: 0,
+            policy: None,
         };
         match host.open(name, &options)? {
             Ok(memory) => open.insert(name.to_owned(), memory),
