@@ -92,7 +92,7 @@ export type CoreTask =
   | { task: 'export'; passphrase?: string }
   | { task: 'import'; passphrase?: string; restore?: boolean }
   | { task: 'verify'; receipt?: unknown }
-  | ({ task: 'rekey' } & CoreWrap);
+  | ({ task: 'rekey' | 'destroy' } & CoreWrap);
 
 /** The opening machine of one memory. */
 export interface CoreOpening {
@@ -129,7 +129,7 @@ export interface CoreSurvey {
 /** One instantiation of the core module. */
 export interface CoreGlue {
   open(options: CoreOptions): CoreOpening;
-  survey(options: CoreWrap & { repair: boolean }): CoreSurvey;
+  survey(options: CoreWrap & { repair: boolean; receipt?: unknown }): CoreSurvey;
   /** Throws the old instance away and makes a fresh one of the same module. */
   renew(): void;
 }
@@ -156,7 +156,7 @@ export class Core {
     return this.guard(this.#life, () => this.#glue.open(options));
   }
 
-  survey(options: CoreWrap & { repair: boolean }): CoreSurvey {
+  survey(options: CoreWrap & { repair: boolean; receipt?: unknown }): CoreSurvey {
     return this.guard(this.#life, () => this.#glue.survey(options));
   }
 

@@ -121,7 +121,7 @@ async function runOpening<Early>(
 /** What a task needs beside the store. */
 export interface TaskWorld {
   store: Store;
-  /** Wraps the data key anew, for `rekey`; unwraps it, for a survey. */
+  /** Wraps a key, for `rekey` and `destroy`; unwraps it, for a survey. */
   keys?: Keys | undefined;
   /** The file to be imported. */
   file?: Uint8Array | undefined;
@@ -135,7 +135,7 @@ export interface TaskOutcome {
   wrote: boolean;
 }
 
-/** Runs a task of an open memory: export, import, verify or rekey. */
+/** Runs a task of an open memory: export, import, verify, rekey or destroy. */
 export async function driveTask(core: Core, opened: Opened, world: TaskWorld, task: CoreTask, signal: AbortSignal): Promise<TaskOutcome> {
   const { memory, life } = opened;
   throwIfAborted(signal);
@@ -149,9 +149,9 @@ export async function driveTask(core: Core, opened: Opened, world: TaskWorld, ta
 }
 
 /** Looks through a memory that may not open, and repairs it if asked. */
-export async function driveSurvey(core: Core, store: Store, keys: Keys, repair: boolean, signal: AbortSignal): Promise<CoreResponse> {
+export async function driveSurvey(core: Core, store: Store, keys: Keys, repair: boolean, signal: AbortSignal, receipt?: unknown): Promise<CoreResponse> {
   const life = core.life;
-  const survey = core.survey({ ...keys.wrap, repair });
+  const survey = core.survey({ ...keys.wrap, repair, ...(receipt === undefined ? {} : { receipt }) });
   try {
     return (await runTask(core, life, (reply) => survey.step(reply, ...ambient()), { store, keys }, signal)).report;
   } finally {

@@ -4,7 +4,7 @@ import type { Backend, MemoryEvent } from './session.js';
 import type {
   Audience, BudgetOptions, CallOptions, Chain, Disclosure, Domain, Durability, ExportOptions, ForgetTarget, Forgotten, Grade, ImportOptions, Imported,
   ForgetOptions, Ingested, KeySource, ListOptions, Listed, MemoryEvents, MemoryRecord, OpenOptions, Pending, Prompt, Readiness, RecallOptions,
-  RememberOptions, Remembered, Repaired, Rescanned, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
+  Receipt, RememberOptions, Remembered, Repaired, Rescanned, Role, Scope, Stats, Status, StorageState, Tier, Turn, Verified, VerifyOptions,
 } from './types.js';
 import {
   asOfOf, booleanOf, budgetOf, deadlineOf, fileOf, given, idOf, invalid, keyOf, limitOf, nameOf, oneOf, optionsOf, passphraseOf, receiptOf, scopeOf, signalOf,
@@ -69,9 +69,11 @@ export class OpenMemory {
     return answerOf<Prompt>(await askOf(this)(options, request));
   }
 
-  /** Walks what is stored of a memory, also of one that does not open, and reports; changes nothing. */
-  static async verify(options: OpenOptions): Promise<Verified> {
-    return answerOf<Verified>(await askOf(this)(options, { verb: 'survey', repair: false }));
+  /** Walks what is stored of a memory, also of one that does not open, and reports; changes nothing. With the receipt of
+   * `forget(scope, 'all')`: whether that memory is gone, and the receipt is of it. */
+  static async verify(options: OpenOptions & { receipt?: Receipt }): Promise<Verified> {
+    const { receipt } = optionsOf(options, 'options') as { receipt?: unknown };
+    return answerOf<Verified>(await askOf(this)(options, { verb: 'survey', repair: false, ...given('receipt', receipt, receiptOf) }));
   }
 
   /** Makes a damaged memory open again: keeps all that is intact and says what was not. Close it everywhere first. */
@@ -230,13 +232,34 @@ export class OpenMemory {
    * written anew and the old record erased, what is shaped like an instruction is quarantined. */
   async rescan(scope: Scope, options?: CallOptions): Promise<Rescanned> {
     const { signal } = optionsOf(options, 'options');
-    return this.#call<Rescanned>(signal, () => ({ verb: 'rescan', scope: scopeOf(scope) }));
+    const all: Rescanned = { looked: 0, redacted: 0, quarantined: 0 };
+    let after: string | undefined;
+    do {
+      // A part at a time, so that other calls come in between.
+      const { next, ...part } = await this.#call<Rescanned & { next?: string }>(signal, () => ({ verb: 'rescan', scope: scopeOf(scope), ...(after === undefined ? {} : { after }) }));
+      all.looked += part.looked;
+      all.redacted += part.redacted;
+      all.quarantined += part.quarantined;
+      after = next;
+    } while (after !== undefined);
+    return all;
   }
 
   /** Erases for good: a record, what a thread left, what a query finds or names a subject, or all inside the scope; with it
-   * what was concluded from nothing else. Gives a receipt that `verify` checks. An id that is not there is `unknown-id`. */
+   * what was concluded from nothing else. Gives a receipt that `verify` checks. An id that is not there is `unknown-id`.
+   * `'all'` ends the memory itself, of whichever scope its records are: the wrapped data key is destroyed, then every value deleted,
+   * and this memory is closed. Its receipt is under the key that opened it, and `Memory.verify` checks it. */
   async forget(scope: Scope, target: ForgetTarget, options?: ForgetOptions): Promise<Forgotten> {
     const { preview, signal } = optionsOf(options, 'options');
+    if (target === 'all') {
+      scopeOf(scope);
+      if (preview !== undefined && booleanOf(preview, 'preview')) throw invalid("'all' has no preview: `stats` counts what there is");
+      const { receipt } = await this.#call<{ receipt: Receipt }>(signal, () => ({ verb: 'destroy' }));
+      this.#pseudonyms.clear();
+      this.#disclosures = [];
+      await this.close();
+      return { erased: receipt.counts.records, counts: receipt.counts, preview: [], receipt };
+    }
     const forgotten = await this.#call<Forgotten>(signal, () => ({
       verb: 'forget',
       scope: scopeOf(scope),

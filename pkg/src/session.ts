@@ -46,9 +46,9 @@ export async function together(core: Promise<Core>, store: Promise<Store>): Prom
 }
 
 /** Verbs that write. They take turns, so that an instance never conflicts with itself. */
-const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'release', 'rescan', 'forget', 'judge', 'backfill', 'import', 'rekey']);
+const WRITERS = new Set(['remember', 'ingest', 'update', 'confirm', 'release', 'rescan', 'forget', 'judge', 'backfill', 'import', 'rekey', 'destroy']);
 /** Verbs that are tasks of the core, with what they take and give beside a request and a response. */
-const TASKS = new Set(['export', 'import', 'verify', 'rekey']);
+const TASKS = new Set(['export', 'import', 'verify', 'rekey', 'destroy']);
 /** Records of one background step: short, so that calls in between do not wait long. */
 const BACKFILL_RECORDS = 8;
 /** How long a write waits for the file of the n-gram head. */
@@ -161,9 +161,10 @@ export class Session implements Backend {
   async #task(opened: Opened, { verb, key, file, ...rest }: CoreRequest, signal: AbortSignal): Promise<Outcome> {
     const { core, store } = this.#parts;
     const keys = verb === 'rekey' ? this.#parts.keysFor(key as KeySource) : undefined;
-    const task = { task: verb, ...rest, ...keys?.wrap } as CoreTask;
+    const own = verb === 'destroy' ? this.#parts.keys : undefined;
+    const task = { task: verb, ...rest, ...(keys ?? own)?.wrap } as CoreTask;
     try {
-      const outcome = await driveTask(core, opened, { store, keys, file: file as Uint8Array | undefined }, task, signal);
+      const outcome = await driveTask(core, opened, { store, keys: keys ?? own, file: file as Uint8Array | undefined }, task, signal);
       if (keys) {
         // From here on the old key opens nothing, and after a trap the new one is asked for.
         this.#parts.keys.clear();
@@ -321,7 +322,7 @@ export class Session implements Backend {
 /** One answer from a memory that is not open and is not opened: its `profile`, or a `survey` of what is stored. */
 export async function once({ core, store, keys }: SessionParts, request: CoreRequest, signal = new AbortController().signal): Promise<CoreResponse> {
   try {
-    if (request.verb === 'survey') return await driveSurvey(core, store, keys, request['repair'] === true, signal);
+    if (request.verb === 'survey') return await driveSurvey(core, store, keys, request['repair'] === true, signal, request['receipt']);
     return await driveProfile(core, store, keys, request as CoreRequest & { scope: unknown; budgetTokens: number }, signal);
   } finally {
     keys.clear();

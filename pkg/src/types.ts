@@ -202,7 +202,7 @@ export interface ListOptions extends CallOptions {
 
 /** What `forget` reaches: one record; all that one thread left; what has at least half of the words of a query; what names a
  * person or thing; or everything inside the scope. */
-export type ForgetTarget = { id: string } | { thread: string } | { query: string } | { subject: string } | 'scope';
+export type ForgetTarget = { id: string } | { thread: string } | { query: string } | { subject: string } | 'scope' | 'all';
 
 export interface ForgetOptions extends CallOptions {
   /** Only says what would be erased. When left out, true for a query and false otherwise. */
@@ -364,6 +364,8 @@ export interface Receipt {
   root: string;
   counts: ErasedCounts;
   mac: string;
+  /** Of a whole memory: the key of this receipt, wrapped as the data key was. */
+  key?: string;
 }
 
 export interface VerifyOptions extends CallOptions {

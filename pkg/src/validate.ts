@@ -119,7 +119,7 @@ export function receiptOf(value: unknown): Receipt {
 }
 
 export function targetOf(value: unknown): ForgetTarget {
-  if (value === 'scope') return value;
+  if (value === 'scope' || value === 'all') return value;
   if (typeof value === 'object' && value !== null) {
     const target = value as { id?: unknown; thread?: unknown; query?: unknown; subject?: unknown };
     const named = Object.keys(target);
@@ -128,7 +128,7 @@ export function targetOf(value: unknown): ForgetTarget {
     if (named.length === 1 && named[0] === 'query') return { query: textOf(target.query, 'query') };
     if (named.length === 1 && named[0] === 'subject') return { subject: textOf(target.subject, 'subject') };
   }
-  throw invalid("what to forget must be { id }, { thread }, { query }, { subject } or 'scope'");
+  throw invalid("what to forget must be { id }, { thread }, { query }, { subject }, 'scope' or 'all'");
 }
 
 /** Checked options of `Memory.open`. */

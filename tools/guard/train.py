@@ -25,10 +25,10 @@ OUT = ROOT / "crates/foremind-guard/data/instructions.tsv"
 LANGUAGES = "en es fr de pt it ja zh ko hi ar".split()
 BUCKETS = 1 << 16
 # As in the guard: what each doubling of the number of pieces costs.
-MANY = 0.35
+MANY = 0.6
 SLOT = re.compile(r"\{([A-Z0-9]+)\}")
 # Sentences of each language and kind.
-SPIN, SPIN_ENGLISH, SPIN_FRAMES = 110, 320, 24
+SPIN, SPIN_ENGLISH, SPIN_FRAMES = 140, 360, 24
 
 
 def grammar(name):
@@ -240,7 +240,7 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--report")
     parser.add_argument("--decay", type=float, default=0.05)
-    parser.add_argument("--threshold", type=float, default=0.3)
+    parser.add_argument("--threshold", type=float, default=0.05)
     parser.add_argument("--folds", action="store_true", help="leave topics of the part for development out in turn, and show what is missed")
     arguments = parser.parse_args()
     rng = random.Random(7)

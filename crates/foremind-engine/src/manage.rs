@@ -134,12 +134,7 @@ impl Engine {
         }
         let mut changes = Vec::new();
         for record in erased() {
-            counts.records += 1;
-            let current = record.status == Status::Current;
-            counts.vectors += u32::from(self.state.has_vector(record.id));
-            counts.words += u32::from(crate::state::is_searchable(record));
-            counts.profile += u32::from(current && crate::profile::is_candidate(record));
-            counts.pending += u32::from(current && record.route.judgement == Judgement::Pending);
+            self.count(&mut counts, record);
             // A plan that is forgotten before its day replaces nothing any more; what was replaced already stays so.
             changes.extend(restored(&self.state, record, now_ms));
         }
@@ -165,6 +160,25 @@ impl Engine {
             changes,
             answer: Answer::Forget(counts),
         })
+    }
+
+    fn count(&self, counts: &mut ErasedCounts, record: &Record) {
+        counts.records += 1;
+        let current = record.status == Status::Current;
+        counts.vectors += u32::from(self.state.has_vector(record.id));
+        counts.words += u32::from(crate::state::is_searchable(record));
+        counts.profile += u32::from(current && crate::profile::is_candidate(record));
+        counts.pending += u32::from(current && record.route.judgement == Judgement::Pending);
+    }
+
+    /// Where all that is stored stands.
+    #[must_use]
+    pub fn counts(&self) -> ErasedCounts {
+        let mut counts = ErasedCounts::default();
+        for record in self.state.records() {
+            self.count(&mut counts, record);
+        }
+        counts
     }
 
     /// A record inside the scope. Outside of it, erased and never told look the same.

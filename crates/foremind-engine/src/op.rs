@@ -375,7 +375,7 @@ impl Op {
             },
             Request::Update { scope, id, tier } => return engine.update(scope, *id, *tier),
             Request::Release { scope, id } => return engine.release(scope, *id, at),
-            Request::Rescan { scope } => return Ok(engine.rescan(scope, at)),
+            Request::Rescan { scope, after } => return Ok(engine.rescan(scope, *after, at)),
             Request::Confirm { scope, id } => return engine.confirm(scope, *id, now_ms),
             Request::Forget {
                 scope,

@@ -149,10 +149,13 @@ pub enum Request {
         /// Which.
         id: RecordId,
     },
-    /// Looks at what is stored with the guard's patterns of now: redacts, and quarantines.
+    /// Looks at what is stored with the guard's patterns of now: redacts, and quarantines. A number of records at a time, by id.
     Rescan {
         /// The scope whose inside is looked at.
         scope: Scope,
+        /// Only what comes after it: [`crate::Rescanned::next`] of the answer before.
+        #[serde(default)]
+        after: Option<RecordId>,
     },
     /// Erases records for good.
     Forget {

@@ -100,6 +100,9 @@ pub struct Rescanned {
     pub redacted: u32,
     /// Those that are quarantined now and were not before.
     pub quarantined: u32,
+    /// Where to go on; absent when all was looked at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<RecordId>,
 }
 
 /// What became of one statement.

@@ -22,6 +22,9 @@ use crate::response::{Prompt, Rescanned, Response};
 use crate::state::State;
 use crate::statements::{held_back_route, tells_of_owner};
 
+/// Records that one step of a rescan looks at: some tens of milliseconds.
+const RESCANNED: u32 = 256;
+
 /// The reason that a verdict has since the owner released its record.
 const RELEASED: &str = "owner-released";
 
@@ -159,10 +162,17 @@ impl Engine {
 
     /// Looks at what is stored with the patterns of now. What holds something that is redacted today is written anew and
     /// the old record erased; what is an instruction is quarantined, unless the owner released it.
-    pub(crate) fn rescan(&self, scope: &Scope, at: &Ambient) -> Plan {
+    pub(crate) fn rescan(&self, scope: &Scope, after: Option<RecordId>, at: &Ambient) -> Plan {
         let mut changes = Vec::new();
         let mut found = Rescanned::default();
-        for old in self.state.records().filter(|r| scope.contains(&r.scope)) {
+        let mut last = None;
+        let inside = self.state.records_after(after);
+        for old in inside.filter(|record| scope.contains(&record.scope)) {
+            if found.looked == RESCANNED {
+                found.next = last;
+                break;
+            }
+            last = Some(old.id);
             found.looked += 1;
             let mut record = old.clone();
             if self.admit(&mut record).is_err() {

@@ -153,6 +153,36 @@ fn rescan_finds_what_an_older_guard_let_in() {
 }
 
 #[test]
+fn a_rescan_goes_on_where_it_stopped() {
+    let mut memory = Memory::new();
+    memory.engine = Engine::new().with_guard(open_guard());
+    for number in 0..300 {
+        memory.remember(&scope("ada"), &format!("Shelf {number} holds blue paint"));
+    }
+    memory.remember(&scope("ada"), PLANTED);
+    memory.remember(&scope("eve"), PLANTED);
+    let entries = memory.entries.clone();
+    memory.engine = Engine::new();
+    for entry in entries {
+        memory.engine.apply(entry);
+    }
+    let (mut after, mut looked, mut steps) = (None, 0, 0);
+    loop {
+        let step = json!({"verb": "rescan", "scope": {"user": "ada"}, "after": after});
+        let Response::Rescan(found) = memory.run(request(step)).unwrap() else {
+            panic!("no rescan");
+        };
+        (looked, steps) = (looked + found.looked, steps + 1);
+        match found.next {
+            Some(next) => after = Some(next.to_string()),
+            None => break,
+        }
+    }
+    assert_eq!((looked, steps), (301, 2));
+    assert_eq!(listed(&mut memory, "quarantined").len(), 1);
+}
+
+#[test]
 fn a_policy_that_allows_is_obeyed() {
     let mut memory = Memory::new();
     memory.engine = Engine::new().with_guard(open_guard());

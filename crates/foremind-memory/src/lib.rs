@@ -5,6 +5,7 @@
 //! host says that a commit is written, and when entries of other writers are read.
 
 mod catch_up;
+mod destroy;
 mod erasure;
 mod export;
 mod import;

@@ -8,9 +8,12 @@ use foremind_types::small::{SmallMap, SmallSet};
 use foremind_engine::Engine;
 use foremind_types::order::set_of;
 use foremind_types::{Ambient, Entry, Error, ErrorCode, MemoryId, Receipt, RecordId, WriterId};
-use foremind_vault::{DataKey, Head, Key, KeySlot, Run, Salvage, Vault, VaultError, WrapMethod};
+use foremind_vault::{
+    DataKey, Head, Key, KeySlot, Run, Salvage, Vault, VaultError, WrapMethod, mac,
+};
 
 use crate::catch_up::VALUES_PER_READ;
+use crate::destroy::bytes_of;
 use crate::erasure::ReceiptCheck;
 use crate::task::{Damage, Report, TaskReply, TaskStep, Verified, draws_of, out_of_turn};
 use crate::{KeySource, OpenOptions};
@@ -55,8 +58,13 @@ enum Phase {
     Reading,
     Unwrapping(KeySlot),
     Naming(Box<Walk>),
+    /// Of a memory that is no more.
+    Ended,
     Walking(Box<Walk>),
-    Replacing { kept: u64, lost: u64 },
+    Replacing {
+        kept: u64,
+        lost: u64,
+    },
     Finished,
 }
 
@@ -88,6 +96,15 @@ impl Survey {
     #[must_use]
     pub fn new(options: OpenOptions, repair: bool) -> Self {
         Self::with(Some(options.key), repair, Phase::Start)
+    }
+
+    /// Of a memory that is no more: checks the receipt of its end. Of the options only the key counts.
+    #[must_use]
+    pub fn of_receipt(options: OpenOptions, receipt: Box<Receipt>) -> Self {
+        Self {
+            receipt: Some(receipt),
+            ..Self::new(options, false)
+        }
     }
 
     /// Of an open memory.
@@ -141,6 +158,14 @@ impl Survey {
             }
             (Phase::Reading, TaskReply::Values(values)) => {
                 self.constants(values);
+                // What is left of the memory speaks against its receipt; the key of that stands in it.
+                if let Some(receipt) = &self.receipt {
+                    let key = receipt.key.as_deref().and_then(bytes_of);
+                    self.stored = Stored {
+                        slot: Some(key.unwrap_or_default()),
+                        ..Stored::default()
+                    };
+                }
                 self.unwrap()
             }
             (Phase::Unwrapping(slot), TaskReply::DataKey(data_key)) => {
@@ -154,6 +179,15 @@ impl Survey {
                 Ok(TaskStep::NeedNames)
             }
             (Phase::Naming(walk), TaskReply::Names(names)) => self.named(*walk, names, at),
+            (Phase::Ended, TaskReply::Names(names)) => {
+                let names = names.unwrap_or_default();
+                let left = names.iter().filter(|name| Key::is_of_log(name)).count();
+                if let Some(check) = &mut self.found.receipt {
+                    check.found += left as u64;
+                    check.conclude();
+                }
+                Ok(self.report())
+            }
             (Phase::Walking(walk), TaskReply::Values(values)) => self.walked(*walk, &values, at),
             (Phase::Replacing { kept, lost }, TaskReply::Committed) => {
                 Ok(self.repaired(true, kept, lost))
@@ -240,6 +274,8 @@ impl Survey {
                     "`key` and `spare` are both lost or damaged, and without the wrapped key nothing can be read; put back `key` from a copy of the store, or import an export",
                 ));
             }
+            // A receipt without a key of its own is of no end.
+            self.found.receipt = self.receipt.as_ref().map(|_| ReceiptCheck::default());
             return Ok(self.report());
         };
         let data_key = match &self.key {
@@ -264,6 +300,18 @@ impl Survey {
     }
 
     fn unwrapped(&mut self, memory_id: MemoryId, data_key: &DataKey) -> Result<TaskStep, Error> {
+        if let Some(receipt) = &self.receipt {
+            let mut check = ReceiptCheck {
+                chain: receipt.memory_id == memory_id.to_string()
+                    && receipt.mac == mac(data_key, receipt),
+                found: self.found.values,
+                ..ReceiptCheck::default()
+            };
+            check.conclude();
+            self.found.receipt = Some(check);
+            self.phase = Phase::Ended;
+            return Ok(TaskStep::NeedNames);
+        }
         self.phase = Phase::Naming(Box::new(Walk::new(memory_id, data_key)));
         Ok(TaskStep::NeedNames)
     }

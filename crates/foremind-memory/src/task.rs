@@ -4,6 +4,7 @@ use foremind_types::{Ambient, Error, ErrorCode, Receipt};
 use foremind_vault::{Draws, HeadToken, Key, Passphrase, WrapMethod};
 use serde::Serialize;
 
+use crate::destroy::Destroy;
 use crate::erasure::ReceiptCheck;
 use crate::export::Export;
 use crate::import::Import;
@@ -37,6 +38,11 @@ pub enum Task {
     /// Wraps the data key anew: the old key opens the memory no more.
     Rekey {
         /// Who keeps the new key.
+        key: KeySource,
+    },
+    /// Ends the memory: destroys the wrapped data key, then deletes every value. Nothing can be done with it afterwards.
+    Destroy {
+        /// Under whose key the receipt is: the one that wraps the data key.
         key: KeySource,
     },
 }
@@ -165,6 +171,11 @@ pub enum Report {
         /// The commit that did it.
         generation: u64,
     },
+    /// See [`Task::Destroy`].
+    Destroy {
+        /// [`Survey::of_receipt`] checks it.
+        receipt: Box<Receipt>,
+    },
 }
 
 /// What is stored.
@@ -218,6 +229,7 @@ enum Kind {
     Import(Box<Import>),
     Verify(Box<Survey>),
     Rekey(Box<Rekey>),
+    Destroy(Box<Destroy>),
 }
 
 impl Memory {
@@ -234,6 +246,7 @@ impl Memory {
                 Kind::Verify(Box::new(Survey::opened(self.vault(), receipt)))
             }
             Task::Rekey { key } => Kind::Rekey(Box::new(Rekey::new(key))),
+            Task::Destroy { key } => Kind::Destroy(Box::new(Destroy::new(key))),
         })
     }
 
@@ -242,7 +255,9 @@ impl Memory {
         if let TaskReply::Failed(error) = reply {
             return TaskStep::Done(Err(error));
         }
-        if matches!(chore.0, Kind::Import(_) | Kind::Rekey(_)) && self.vault().reads_stale() {
+        if matches!(chore.0, Kind::Import(_) | Kind::Rekey(_) | Kind::Destroy(_))
+            && self.vault().reads_stale()
+        {
             return TaskStep::Done(Err(read_only()));
         }
         let mut draws = self.draws(at);
@@ -259,6 +274,7 @@ impl Memory {
                 return step;
             }
             Kind::Rekey(task) => task.step(self, reply, &mut draws, at),
+            Kind::Destroy(task) => task.step(self, reply, &mut draws, at),
         };
         step.unwrap_or_else(|error| TaskStep::Done(Err(error)))
     }

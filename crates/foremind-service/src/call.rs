@@ -896,9 +896,12 @@ impl Service {
             (End::Forgotten(true), Some(Answer::Absent)) => {
                 HttpResponse::json(200, &ForgottenAnswer::default())
             }
-            (End::Forgotten(_), Some(Answer::Response(Response::Forget { erased, .. }))) => {
-                HttpResponse::json(200, &ForgottenAnswer { erased })
-            }
+            (
+                End::Forgotten(_),
+                Some(Answer::Response(Response::Forget {
+                    erased, receipt, ..
+                })),
+            ) => HttpResponse::json(200, &ForgottenAnswer { erased, receipt }),
             (End::Remembered, Some(Answer::Response(Response::Remember { records }))) => {
                 let records = records.iter().map(|noted| (&noted.record).into()).collect();
                 HttpResponse::json(200, &RememberAnswer { records })

@@ -2,7 +2,8 @@
 
 use foremind_engine::{Ignored, IngestMode, Noted, Prompt, Request, Shown, TurnStatus};
 use foremind_types::{
-    Domain, Error, Grade, Name, Record, RecordId, Role, Scope, Severity, Stage, Status, Tier,
+    Domain, Error, Grade, Name, Receipt, Record, RecordId, Role, Scope, Severity, Stage, Status,
+    Tier,
 };
 use serde::{Deserialize, Deserializer, Serialize, de};
 
@@ -530,6 +531,9 @@ pub struct ListAnswer {
 pub struct ForgottenAnswer {
     /// How many records were erased.
     pub erased: u32,
+    /// The proof, when something was erased: keep it outside of the memory.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipt: Option<Box<Receipt>>,
 }
 
 /// Answer to the tool `remember`.

@@ -146,10 +146,9 @@ fn records_are_listed_shown_and_erased() {
     assert_eq!(rest["records"].as_array().unwrap().len(), 1, "{rest}");
     let (status, record) = kit.ask(&format!("GET /v1/records/{next}"), &grant, None);
     assert_eq!((status, &record), (200, &list["records"][0]));
-    assert_eq!(
-        kit.ask(&format!("DELETE /v1/records/{next}"), &grant, None),
-        (200, json!({ "erased": 1 }))
-    );
+    let (status, first) = kit.ask(&format!("DELETE /v1/records/{next}"), &grant, None);
+    assert_eq!((status, &first["erased"]), (200, &json!(1)));
+    assert_eq!(first["receipt"]["counts"]["records"], 1);
     assert_eq!(
         kit.ask(&format!("GET /v1/records/{next}"), &grant, None).0,
         404
@@ -157,10 +156,9 @@ fn records_are_listed_shown_and_erased() {
     // The same by a service key, which names whose.
     let (_, list) = kit.ask("GET /v1/records?tenant=a&user=u", &key(), None);
     assert_eq!(list["records"].as_array().unwrap().len(), 1);
-    assert_eq!(
-        kit.ask("DELETE /v1/records?tenant=a&user=u", &key(), None),
-        (200, json!({ "erased": 1 }))
-    );
+    let (status, second) = kit.ask("DELETE /v1/records?tenant=a&user=u", &key(), None);
+    assert_eq!((status, &second["erased"]), (200, &json!(1)));
+    assert_eq!(second["receipt"]["previous"], first["receipt"]["mac"]);
 }
 
 #[test]

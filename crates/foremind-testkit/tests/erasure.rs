@@ -12,11 +12,14 @@ use std::collections::BTreeMap;
 
 use common::{Desk, HOST_KEY, ada, forget, ingest, name};
 use foremind_engine::ForgetTarget;
-use foremind_memory::{ReceiptCheck, Report, Request, Response, Task};
+use foremind_memory::{
+    DataKey, KeySource, OpenOptions, ReceiptCheck, Report, Request, Response, Survey, Task,
+};
 use foremind_testkit::{
     Capabilities, FakeWrapper, File, MemoryStore, PrimitiveStore, SeededAmbient, Store, run, suite,
+    survey,
 };
-use foremind_types::{Change, Digest, Entry, Receipt, WriterId};
+use foremind_types::{Change, Digest, Entry, ErrorCode, Receipt, WriterId};
 use foremind_vault::{Draws, Key, KeySlot, Plan, ProfileUpdate, Vault};
 
 impl Desk {
@@ -358,4 +361,88 @@ fn an_erasure_that_is_cut_anywhere_is_done_by_the_next_one() {
         }
     }
     assert!(cuts[&false] > 3, "{cuts:?}");
+}
+
+/// What the receipt of a memory's end is worth to whoever has the key.
+fn end_checked(
+    store: &mut MemoryStore,
+    key: KeySource,
+    receipt: &Receipt,
+) -> Result<ReceiptCheck, ErrorCode> {
+    let mut ambient = SeededAmbient::new(9);
+    let check = Survey::of_receipt(OpenOptions::new(key), Box::new(receipt.clone()));
+    match survey(check, FakeWrapper(1), store, &mut ambient) {
+        Ok(Report::Verify(found)) => Ok(found.receipt.unwrap()),
+        Ok(other) => panic!("{other:?}"),
+        Err(error) => Err(error.code),
+    }
+}
+
+#[test]
+fn a_memory_that_is_destroyed_leaves_nothing_and_a_receipt_under_the_host_s_key() {
+    let host = || KeySource::Host(DataKey::new(HOST_KEY));
+    for key in [host, || KeySource::External] {
+        let mut desk = Desk::new();
+        desk.remember("I'm allergic to tree nuts");
+        let first = desk.receipt(ForgetTarget::Scope);
+        desk.remember("My bike is blue");
+        desk.remember("I take warfarin every evening");
+        let copy = desk.store.values().clone();
+        let Report::Destroy { receipt } =
+            desk.task(Task::Destroy { key: key() }, &mut File::default())
+        else {
+            panic!("no receipt");
+        };
+        assert!(desk.store.values().is_empty());
+        assert_eq!(receipt.counts.records, 2);
+        assert_eq!(receipt.counts.values as usize, copy.len());
+        assert_eq!(
+            (receipt.previous, receipt.root),
+            (first.mac, Digest::default())
+        );
+        let store = &mut desk.store;
+        let holds = end_checked(store, key(), &receipt).unwrap();
+        assert!(holds.holds && holds.chain && holds.found == 0);
+        // Altered, under another key, or not the receipt of an end.
+        let mut altered = (*receipt).clone();
+        altered.counts.records += 1;
+        assert!(!end_checked(store, key(), &altered).unwrap().holds);
+        let other = KeySource::Host(DataKey::new([1; 32]));
+        assert!(end_checked(store, other, &receipt).is_err());
+        let other = end_checked(store, key(), &first);
+        assert!(other.is_ok_and(|check| !check.holds));
+        // Anything that is put back speaks against it.
+        for (name, value) in copy {
+            let mut store = MemoryStore::with_values([(name, value)].into());
+            assert!(!end_checked(&mut store, key(), &receipt).unwrap().holds);
+        }
+    }
+}
+
+#[test]
+fn a_destruction_that_is_cut_leaves_nothing_that_can_be_read() {
+    use foremind_testkit::{Fault, FaultKind};
+    let host = || KeySource::Host(DataKey::new(HOST_KEY));
+    for at_operation in 0..4 {
+        for kind in [FaultKind::Before, FaultKind::After] {
+            let mut desk = Desk::new();
+            desk.remember("I'm allergic to tree nuts");
+            desk.store.fail(Some(Fault { at_operation, kind }));
+            let (store, ambient) = (&mut desk.store, &mut desk.ambient);
+            let task = Task::Destroy { key: host() };
+            let ended = run(
+                &mut desk.memory,
+                task,
+                FakeWrapper(1),
+                &mut File::default(),
+                store,
+                ambient,
+            );
+            desk.store.fail(None);
+            let values = desk.store.values();
+            let locked = !values.contains_key(&Key::slot()) && !values.contains_key(&Key::spare());
+            let whole = values.contains_key(&Key::slot()) && values.contains_key(&Key::head());
+            assert!(locked || whole && ended.is_err(), "{at_operation}");
+        }
+    }
 }

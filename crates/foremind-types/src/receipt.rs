@@ -47,6 +47,7 @@ impl<'de> Deserialize<'de> for Digest {
 
 /// What an erasure took out, by place.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ErasedCounts {
     /// Records, each with its versions.
@@ -67,6 +68,7 @@ pub struct ErasedCounts {
 
 /// The proof of an erasure, which the one who asked for it keeps. It holds no text: roots of keyed hashes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Receipt {
     /// The memory, as 32 hexadecimal digits.
@@ -76,14 +78,18 @@ pub struct Receipt {
     /// When, Unix milliseconds.
     pub at_ms: i64,
     /// The `mac` of the receipt before it, zeros for the first.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub previous: Digest,
     /// Merkle root over the keyed hashes of what was erased.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub erased: Digest,
     /// Merkle root over the keyed hashes of all records that were left.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub root: Digest,
     /// What was taken out.
     pub counts: ErasedCounts,
     /// Everything above under the memory's key; of a whole memory, under `key`.
+    #[cfg_attr(feature = "schema", schemars(with = "String"))]
     pub mac: Digest,
     /// For a whole memory only: the key of this receipt, wrapped as the data key was, in hexadecimal digits.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -37,6 +37,13 @@ pub(crate) enum TaskIn {
         #[serde(default)]
         passphrase: Option<String>,
     },
+    Destroy {
+        wrap: Wrap,
+        #[serde(default)]
+        key: Option<ByteBuf>,
+        #[serde(default)]
+        passphrase: Option<String>,
+    },
 }
 
 impl TaskIn {
@@ -58,6 +65,13 @@ impl TaskIn {
                 key,
                 passphrase,
             } => Task::Rekey {
+                key: source(wrap, key, passphrase)?,
+            },
+            Self::Destroy {
+                wrap,
+                key,
+                passphrase,
+            } => Task::Destroy {
                 key: source(wrap, key, passphrase)?,
             },
         })

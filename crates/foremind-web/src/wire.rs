@@ -5,7 +5,7 @@ use foremind_memory::{
     Reply, Response, Step, Survey,
 };
 use foremind_types::vocabulary;
-use foremind_types::{Embedding, EncodeFailure, Error, ErrorCode, Fault, HeadId};
+use foremind_types::{Embedding, EncodeFailure, Error, ErrorCode, Fault, HeadId, Receipt};
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
 use zeroize::Zeroize;
@@ -40,6 +40,9 @@ pub(crate) struct SurveyOptions {
     #[serde(default)]
     passphrase: Option<String>,
     repair: bool,
+    /// Of a memory that is no more.
+    #[serde(default)]
+    receipt: Option<Box<Receipt>>,
 }
 
 vocabulary! {
@@ -86,7 +89,11 @@ pub(crate) fn passphrase_of(words: String) -> Result<Passphrase, Error> {
 impl SurveyOptions {
     pub(crate) fn into_survey(self) -> Result<Survey, Error> {
         let source = source(self.wrap, self.key, self.passphrase)?;
-        Ok(Survey::new(OpenOptions::new(source), self.repair))
+        let options = OpenOptions::new(source);
+        Ok(match self.receipt {
+            Some(receipt) => Survey::of_receipt(options, receipt),
+            None => Survey::new(options, self.repair),
+        })
     }
 }
 
