@@ -28,7 +28,7 @@ BUCKETS = 1 << 16
 MANY = 0.6
 SLOT = re.compile(r"\{([A-Z0-9]+)\}")
 # Sentences of each language and kind.
-SPIN, SPIN_ENGLISH, SPIN_FRAMES = 140, 360, 24
+SPIN, SPIN_ENGLISH, SPIN_FRAMES = 110, 320, 24
 
 
 def grammar(name):

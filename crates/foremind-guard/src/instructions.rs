@@ -59,7 +59,7 @@ impl Model {
         &SHARED
     }
 
-    /// Of the weights' file the first line is `step bias`, the second has the weights.
+    /// Of the weights' file the first line says so, the second is `step bias`, the third has the weights.
     fn parse(concepts: &'static str, weights: &'static str) -> Self {
         let mut names = Vec::new();
         let mut needles = Vec::new();
@@ -69,7 +69,7 @@ impl Model {
             names.push(name);
             needles.extend(words.split('|').map(|word| (folded(word), number)));
         }
-        let mut lines = weights.lines().filter(|line| !line.starts_with('#'));
+        let mut lines = weights.lines().skip(1);
         let (step, bias) = lines
             .next()
             .and_then(|line| line.split_once(' '))
