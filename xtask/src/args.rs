@@ -96,8 +96,10 @@ pub(crate) enum Extent {
 /// How wasm is compiled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// Fat link-time optimisation: what ships.
+    /// Small, with fat link-time optimisation: what ships for the web.
     Release,
+    /// Fast, with the same: what ships as components.
+    Component,
     /// Thin link-time optimisation: minutes less, some percent larger.
     Ci,
 }
@@ -107,6 +109,7 @@ impl Profile {
     pub(crate) fn cargo_name(self) -> &'static str {
         match self {
             Profile::Release => "wasm",
+            Profile::Component => "component",
             Profile::Ci => "wasm-ci",
         }
     }
@@ -114,7 +117,7 @@ impl Profile {
     /// How hard wasm-opt tries: the highest level takes minutes on the larger module.
     pub(crate) fn wasm_opt_level(self) -> &'static str {
         match self {
-            Profile::Release => "-O3",
+            Profile::Release | Profile::Component => "-O3",
             Profile::Ci => "-O1",
         }
     }

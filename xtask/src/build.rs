@@ -464,6 +464,10 @@ pub(crate) fn components(workspace: &Workspace, profile: Profile) -> Result<(), 
         return Ok(());
     }
     model::ensure(workspace)?;
+    let profile = match profile {
+        Profile::Release => Profile::Component,
+        other => other,
+    };
     for (component, features) in COMPONENTS {
         let (module, _) = compile(
             workspace,
