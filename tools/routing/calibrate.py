@@ -6,7 +6,8 @@ FEATURES is the output of the router's example `features`, OUTPUTS that of forem
 statements. The temperature minimises the log loss on rows written to be hard; the shift is the prior of ordinary talk, where
 one statement in seventy belongs to the profile. The threshold is the lowest at which at most 1.5 % of ordinary talk and 7 % of the
 hard rows of the validation part are shown falsely, with what the lexical stage shows and the head does not take back
-(--doubt, --sure; what could endanger, which stays, is not told apart here).
+(--doubt, --sure; what could endanger, which stays, is not told apart here). What waits for a judge in the store, visible while the
+profile has room, begins where 5 % of ordinary talk would.
 """
 
 import argparse
@@ -20,6 +21,8 @@ from score import by_row, profile_logit, wanted_and_counted
 
 # Shares of false profile that the threshold keeps to on the validation part, below what is promised.
 TALK, HARD = 0.015, 0.07
+# Share of ordinary talk that is of the profile, or asked about: a doubtful line in spare room costs tokens alone.
+ASKED = 0.05
 
 
 def main():
@@ -72,7 +75,9 @@ def main():
     candidates = np.arange(0.005, 0.2, 0.0025)
     fits = [t for t in candidates if false_share(t, talk, "validation") <= TALK and false_share(t, ~talk, "validation") <= HARD]
     threshold = min(fits, default=1.0)
-    print(f"{given.head}\t{temperature}\t{shift}\t{threshold:.4f}\t{given.certain}\t{given.doubt}\t{given.sure}")
+    fine = np.arange(0.001, threshold, 0.0005)
+    asked_from = min([t for t in fine if false_share(t, talk, "validation") <= ASKED], default=threshold)
+    print(f"{given.head}\t{temperature}\t{shift}\t{asked_from:.4f}\t{threshold:.4f}\t{given.certain}\t{given.doubt}\t{given.sure}")
     for which in ("validation", "test"):
         for name, kind in (("hard", ~talk), ("talk", talk)):
             share, count = recall(threshold, kind, which)

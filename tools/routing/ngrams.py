@@ -1,12 +1,12 @@
 """Trains the n-gram head for the ten languages beside English, and writes it as the router reads it.
 
-usage: ngrams.py OUT [--width 6] [--keep 60000] [--levels 12] [--share 1.0] [--folds 3]
+usage: ngrams.py OUT [--width 6] [--keep 60000] [--levels 24] [--share 1.0] [--folds 3]
 
-Logistic regression on the buckets of foremind_router::ngrams (the same hash, restated below), each weighed by its rarity
+Logistic regressions, one for each group of scripts, on the buckets of foremind_router::ngrams (the same hash, restated below), each weighed by its rarity
 (tf-idf, the text's vector cut to length 1). It is trained on the training and the validation part; what there is to choose is
 chosen by cross-validation over whole topics (--folds; 0 leaves it out), which the printed lines report. The table's
 first column is the logit of the profile; the others are the best approximation of the remaining outputs (singular values).
-Of the buckets the most telling are kept, in few steps, so that the file compresses well.
+Of the buckets the most telling are kept, in few steps: a bit for each bucket, then the rows of those.
 """
 
 import argparse
@@ -80,21 +80,37 @@ def vectors(rows):
 
 
 def fit_profile(rows):
-    """Frequencies of the buckets, those that are used, the weighed vectors, and the logit of the profile on them."""
+    """Frequencies of the buckets, those that are used, the weighed vectors, and the logit of the profile on them. Each bucket
+    belongs to the scripts, Latin or others, that have it more often, and is fitted on their rows; those of Latin script, where
+    words are many, count by how differently they are spread over the two classes (Wang and Manning 2012, "Baselines and
+    Bigrams"). There is no constant: what every text has serves as one."""
     seen = vectors(rows)
-    frequency = np.asarray((seen > 0).sum(0)).ravel()
+    has = (seen > 0).astype(np.float32)
+    latin = np.isin([row["lang"] for row in rows], LATIN)
+    often = {True: np.asarray(has[latin].sum(0)).ravel(), False: np.asarray(has[~latin].sum(0)).ravel()}
+    frequency = often[True] + often[False]
     columns = np.flatnonzero(frequency >= 2)
     rarity = np.log((1 + len(rows)) / (1 + frequency[columns])) + 1
     seen = seen[:, columns].multiply(rarity).tocsr()
     sure = np.array([0.6 if row.get("also_ok") else 1.0 for row in rows])
     profile = np.array([row["label"] == "profile" for row in rows])
-    main = LogisticRegression(C=1.0, max_iter=200).fit(seen, profile, sample_weight=sure)
-    return frequency, columns, rarity, seen, main.coef_[0] * rarity, main.intercept_[0]
+    first = np.zeros(len(columns))
+    for script in (True, False):
+        own = np.flatnonzero((often[True] >= often[False])[columns] == script)
+        chosen = np.flatnonzero(latin == script)
+        spread = np.ones(len(own))
+        if script:
+            share = [np.asarray(has[chosen[profile[chosen] == side]][:, columns[own]].sum(0)).ravel() + 1 for side in (True, False)]
+            spread = np.abs(np.log(share[0] / share[0].sum() * share[1].sum() / share[1])) + 0.2
+        model = LogisticRegression(C=1.0, max_iter=200, fit_intercept=False)
+        model.fit(seen[chosen][:, own].multiply(spread).tocsr(), profile[chosen], sample_weight=sure[chosen])
+        first[own] = model.coef_[0] * spread * rarity[own]
+    return frequency, columns, rarity, seen, first
 
 
 def fit(rows, given):
     """A table of `width` columns, the matrix behind it, the bias."""
-    frequency, columns, rarity, seen, first, logit = fit_profile(rows)
+    frequency, columns, rarity, seen, first = fit_profile(rows)
 
     wanted = np.array([targets(row) for row in rows]) == 1
     weights, bias, at = np.zeros((len(columns), sum(SIZES))), np.full(sum(SIZES), -12.0), 0
@@ -106,10 +122,10 @@ def fit(rows, given):
             weights[:, at + kind], bias[at + kind] = coefficients * rarity, constant
         at += size
     # The grades: modifier against circumstance, informer against none; between the two pairs the profile's logit decides.
-    for a, b, sign in ((0, 1, 1), (2, 3, -1)):
+    for a, b in ((0, 1), (2, 3)):
         half, middle = (weights[:, a] - weights[:, b]) / 2, (bias[a] - bias[b]) / 2
         weights[:, a], weights[:, b] = half, -half
-        bias[a], bias[b] = sign * logit / 2 + middle, sign * logit / 2 - middle
+        bias[a], bias[b] = middle, -middle
 
     often = np.sqrt(frequency[columns])[:, None]
     shares = np.repeat(SHARES, SIZES)
@@ -126,10 +142,26 @@ def fit(rows, given):
         matrix[column] *= size
     telling = np.abs(table[:, 0]) * often[:, 0] + 0.3 * np.sqrt((table[:, 1:] ** 2).sum(1)) * often[:, 0]
     table[np.argsort(telling)[: -given.keep]] = 0
-    step = np.quantile(np.abs(table[table != 0]), 0.999) / given.levels
+    step = np.quantile(np.abs(table[:, 0][table[:, 0] != 0]), 0.999) / given.levels
+    # The others in seven steps each way: half a byte.
+    for column in range(1, given.width):
+        size = np.quantile(np.abs(table[:, column][table[:, column] != 0]), 0.995) / 7 / step
+        table[:, column] /= size
+        matrix[column] *= size
     cells = np.zeros((BUCKETS, given.width), np.int8)
-    cells[columns] = np.clip(np.round(table / step), -127, 127)
+    most = np.array([127] + [7] * rest)
+    cells[columns] = np.clip(np.round(table / step), -most, most)
     return cells, step, matrix, bias
+
+
+def packed(cells):
+    """A bit for each bucket that has a row, and the rows: the first column a byte, then two columns a byte."""
+    known = cells.any(1)
+    rows = cells[known]
+    halves = (rows[:, 1:] & 15).astype(np.uint8)
+    halves = np.pad(halves, ((0, 0), (0, halves.shape[1] % 2)))
+    rows = np.column_stack([rows[:, 0].astype(np.uint8), halves[:, ::2] | halves[:, 1::2] << 4])
+    return np.packbits(known, bitorder="little").tobytes() + rows.tobytes()
 
 
 def outputs(rows, head):
@@ -168,7 +200,7 @@ def main():
     parser.add_argument("out")
     parser.add_argument("--width", type=int, default=6)
     parser.add_argument("--keep", type=int, default=60_000)
-    parser.add_argument("--levels", type=int, default=12)
+    parser.add_argument("--levels", type=int, default=24)
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--folds", type=int, default=3)
     given = parser.parse_args()
@@ -183,14 +215,14 @@ def main():
         values = np.zeros(len(learning))
         groups = [group(row) for row in learning]
         for some, others in GroupKFold(given.folds).split(learning, groups=groups):
-            _, columns, _, _, first, logit = fit_profile([learning[at] for at in some])
-            values[others] = vectors([learning[at] for at in others])[:, columns] @ first + logit
+            _, columns, _, _, first = fit_profile([learning[at] for at in some])
+            values[others] = vectors([learning[at] for at in others])[:, columns] @ first
         report("cross-validation", learning, values)
     head = fit(learning, given)
     cells, step, matrix, bias = head
     with open(given.out, "wb") as file:
-        file.write(b"fmngrm\r\n" + struct.pack("<HHIf", 1, given.width, BUCKETS, step))
-        file.write(cells.tobytes() + matrix.astype("<f4").tobytes() + bias.astype("<f4").tobytes())
+        file.write(b"fmngrm\r\n" + struct.pack("<HHIf", 2, given.width, BUCKETS, step))
+        file.write(packed(cells) + matrix.astype("<f4").tobytes() + bias.astype("<f4").tobytes())
     test = [row for row in rows if row["part"] == "test"]
     z = outputs(test, head)
     report("test", test, profile_logit(z), z)

@@ -26,9 +26,10 @@ pub(crate) struct Joined<'s> {
 
 impl Join<'_> {
     /// Whether a fact of the profile is shown at minimal exposure: it bears on the question, or hiding it could harm, or
-    /// it is uncertain what the question is about.
+    /// it is uncertain what the question is about. What is in doubt whether it belongs there is joined at most.
     pub(crate) fn exposes(&self, record: &Record) -> bool {
-        self.exposure == Exposure::Full || self.matters(record).is_some()
+        self.exposure == Exposure::Full
+            || record.route.tier == Tier::Profile && self.matters(record).is_some()
     }
 
     fn matters(&self, record: &Record) -> Option<Option<Bearing>> {

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 
 use foremind_types::limits::{PROFILE_BUDGET_PERCENT, PROFILE_ITEMS};
 use foremind_types::order::sort_by_key;
-use foremind_types::{Domain, Grade, Record, Severity, Tier};
+use foremind_types::{Domain, Grade, Judgement, Record, Severity, Stage, Tier};
 
 use crate::render;
 use crate::response::{Dropped, DroppedReason, Section, Shown};
@@ -16,6 +16,10 @@ use crate::veil::Veil;
 const DOMAIN_SLOTS: u32 = 2;
 /// Most demoted circumstances that are reported; modifiers are all reported.
 const REPORTED_CIRCUMSTANCES: usize = 64;
+
+/// What takes more than this part of the room gives way to what takes less, unless it could endanger: in place of one long
+/// passage a handful of facts is shown.
+const BULK: u64 = 6;
 
 /// A record that may stand in the profile.
 pub(crate) struct Candidate<'s> {
@@ -48,11 +52,17 @@ pub(crate) fn choose(
     let limit = u64::from(room_tokens).min(share);
     let mut visible = Visible::default();
     let mut circumstances_reported = 0;
+    let bulk = limit / BULK;
+    let (lean, bulky): (Vec<_>, Vec<_>) = rank(candidates).into_iter().partition(|candidate| {
+        let record = candidate.record;
+        record.route.severity == Severity::Severe
+            || u64::from(tokens::estimate_line(&record.text)) <= bulk
+    });
     for Candidate {
         record,
         conflicting,
         ..
-    } in rank(candidates)
+    } in lean.into_iter().chain(bulky)
     {
         let full = visible.shown.len() >= PROFILE_ITEMS;
         // What is not shown is not veiled: its cost is that of the whole text.
@@ -83,6 +93,9 @@ pub(crate) fn choose(
                 });
             }
             Some(reason) => {
+                if class(record) == Class::Doubtful {
+                    continue;
+                }
                 if record.route.grade != Grade::Modifier {
                     circumstances_reported += 1;
                     if circumstances_reported > REPORTED_CIRCUMSTANCES {
@@ -103,9 +116,10 @@ pub(crate) fn choose(
     visible
 }
 
-/// Whether a record belongs to the profile at all.
+/// Whether a record may stand in the visible profile: it belongs to it, or waits for a judgement. When unsure, it is
+/// visible, as far as there is room that nothing sure needs.
 pub(crate) fn is_candidate(record: &Record) -> bool {
-    record.route.tier == Tier::Profile
+    record.route.tier == Tier::Profile || record.route.judgement == Judgement::Pending
 }
 
 /// Best first.
@@ -151,12 +165,20 @@ enum Class {
     LeisureModifier,
     Circumstance,
     LeisureCircumstance,
+    /// Of the profile by a head that is not certain.
+    Probable,
+    /// Of the store, with a judgement pending: the first to leave, and not missed.
+    Doubtful,
 }
 
 fn class(record: &Record) -> Class {
     let domain = record.route.domain;
     let leisure = matches!(domain, Domain::Hobby | Domain::Appearance);
-    match record.route.grade {
+    let route = &record.route;
+    let unsure = route.judgement == Judgement::Pending && route.stage == Stage::Semantic;
+    match route.grade {
+        _ if route.tier == Tier::Store => Class::Doubtful,
+        _ if unsure => Class::Probable,
         Grade::Modifier if leisure => Class::LeisureModifier,
         Grade::Modifier => Class::Modifier,
         _ if domain.is_health_or_food() || domain == Domain::Safety => Class::HealthCircumstance,

@@ -15,7 +15,7 @@ use foremind_router::KIND_REASON;
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Reason, Record, RecordId, Revision, Route,
-    Scope, Stage, Stamp, Status, Tier, WriterId,
+    Scope, Stage, Stamp, Status, WriterId,
 };
 use rustc_hash::FxBuildHasher;
 
@@ -448,10 +448,10 @@ pub(crate) fn is_searchable(record: &Record) -> bool {
     )
 }
 
-/// Whether it may bear on a question that it does not look like: it is in the profile, or of a kind that is known to.
+/// Whether it may bear on a question that it does not look like: it may be in the profile, or is of a kind that is known to.
 fn bears(record: &Record) -> bool {
     let kind = |reason: &Reason| reason.signal.starts_with(KIND_REASON);
-    record.route.tier == Tier::Profile || record.route.reasons.iter().any(kind)
+    crate::profile::is_candidate(record) || record.route.reasons.iter().any(kind)
 }
 
 fn is_current(record: &Record) -> bool {

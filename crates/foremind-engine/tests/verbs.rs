@@ -221,6 +221,67 @@ fn a_judge_settles_what_waits() {
 }
 
 #[test]
+fn doubt_takes_the_room_that_is_left_and_leaves_first() {
+    let mut memory = Memory::new();
+    let ada = scope("ada");
+    let place = |memory: &mut Memory, text: &str, tier: Tier, judgement: Judgement| {
+        let record = memory.remember(&ada, text);
+        let grade = match tier {
+            Tier::Profile => Grade::Circumstance,
+            Tier::Store => Grade::Informer,
+        };
+        let route = foremind_types::Route {
+            tier,
+            grade,
+            judgement,
+            ..record.route
+        };
+        memory.commit(vec![Change::Revise {
+            id: record.id,
+            revision: Revision::Route(Box::new(route)),
+        }]);
+        record.id
+    };
+    let doubtful = place(
+        &mut memory,
+        "My bike is blue",
+        Tier::Store,
+        Judgement::Pending,
+    );
+    let settled = place(
+        &mut memory,
+        "My hat is red",
+        Tier::Store,
+        Judgement::Settled,
+    );
+    let shown = |memory: &mut Memory| {
+        let prompt = memory.profile(&scope("ada"), 512);
+        let ids: Vec<_> = prompt.profile.iter().map(|s| s.record.id).collect();
+        let dropped: Vec<_> = prompt.dropped.iter().map(|d| d.id).collect();
+        (ids, dropped)
+    };
+    assert_eq!(shown(&mut memory), (vec![doubtful], vec![]));
+    // The sure ones stand before it, then in its place, and it is not reported as missing.
+    let first = place(
+        &mut memory,
+        "The roof is of slate",
+        Tier::Profile,
+        Judgement::Settled,
+    );
+    assert_eq!(shown(&mut memory).0, [first, doubtful]);
+    for n in 1..foremind_types::limits::PROFILE_ITEMS {
+        let text = format!("Wall {n} is of clay");
+        place(&mut memory, &text, Tier::Profile, Judgement::Settled);
+    }
+    let (ids, dropped) = shown(&mut memory);
+    assert!(!ids.contains(&doubtful) && !dropped.contains(&doubtful) && !ids.contains(&settled));
+    assert_eq!(
+        ids.len() + dropped.len(),
+        foremind_types::limits::PROFILE_ITEMS
+    );
+}
+
+#[test]
 fn forgotten_records_are_gone_everywhere() {
     let mut memory = Memory::new();
     let ada = scope("ada");

@@ -182,6 +182,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
             (trap.clone(), right)
         })
         .collect();
+    stages.save()?;
     Ok(json!({
         "rows": rows.len(),
         "stage": stages.name(),

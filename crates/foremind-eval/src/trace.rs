@@ -324,6 +324,11 @@ fn background(
     labels: Option<&BTreeMap<String, Holds>>,
 ) -> Result<Behind, Problem> {
     let visible = memory.profile(arguments.budget_tokens)?;
+    if arguments.explain {
+        for shown in &visible.profile {
+            eprintln!("VISIBLE {}", shown.line);
+        }
+    }
     let seen: Vec<&str> = visible
         .profile
         .iter()

@@ -51,7 +51,7 @@ pub use data::{MissingFile, has_data, install_data};
 pub use identifiers::{IdentifierKind, avoided, identifiers};
 pub use join::{Bearing, Query};
 pub use kinds::REASON as KIND_REASON;
-pub use ngrams::{NGRAM_HEAD, NgramHead, Table};
+pub use ngrams::{NGRAM_HEAD, NgramHead};
 
 /// The head on the encoder that this router is calibrated for.
 pub const ROUTE_HEAD: &str = "route/1";
@@ -189,6 +189,8 @@ pub struct Frame {
     /// The turn asks for a story, a role play, a translation or work on somebody else's words, so that
     /// "I" in it need not be the owner.
     pub foreign_words: bool,
+    /// The turn is longer than what somebody tells: most of it is pasted.
+    pub long: bool,
 }
 
 impl Default for Router {
@@ -197,8 +199,14 @@ impl Default for Router {
     }
 }
 
-/// Most characters of a statement that the n-gram head is asked about; what is longer is pasted, rather than told.
+/// Most characters of a statement that the n-gram head is asked about, and of a turn; what is longer is pasted, rather than
+/// told.
 const NGRAM_CHARS: usize = 300;
+const TOLD_CHARS: usize = 1_500;
+
+fn is_longer(text: &str, chars: usize) -> bool {
+    text.chars().nth(chars).is_some()
+}
 
 impl Router {
     /// A router that reads its data files when it first needs them.
@@ -268,6 +276,7 @@ impl Router {
         let reading = Reading::of(turn, self.tables.lexicon());
         Frame {
             foreign_words: verdict::foreign_words(&reading),
+            long: is_longer(turn, TOLD_CHARS),
         }
     }
 
@@ -283,11 +292,16 @@ impl Router {
     pub fn route_in(&self, text: &Guarded, frame: Frame, at: &Ambient) -> Routing {
         let reading = Reading::of(text.as_str(), self.tables.lexicon());
         let lexical = verdict::of(&reading, frame, at, self.tables);
-        let Some(ngrams) = self.ngrams.as_ref().filter(|_| !frame.foreign_words) else {
+        let Some(ngrams) = self
+            .ngrams
+            .as_ref()
+            .filter(|_| !frame.foreign_words && !frame.long)
+        else {
             return lexical;
         };
-        let pasted = text.as_str().chars().nth(NGRAM_CHARS).is_some();
-        if pasted || self.tables.function_words().is_english(text.as_str()) {
+        if is_longer(text.as_str(), NGRAM_CHARS)
+            || self.tables.function_words().is_english(text.as_str())
+        {
             return lexical;
         }
         let features = ngrams.features(text.as_str());

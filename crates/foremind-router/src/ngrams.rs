@@ -1,6 +1,6 @@
 //! The hashed n-gram head: grade, domain, time to live and subject from characters and words, for every language.
 //!
-//! Each distinct bucket of a text adds a row of a table of i8; the sum is divided by the root of their number and goes
+//! Each distinct bucket of a text adds its row of small integers, if it has one; the sum is divided by the root of their number and goes
 //! through one small matrix. Integers up to the division and a fixed order after it, so every host gets the same bits.
 //! After Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification" (<https://arxiv.org/abs/1607.01759>).
 //! `tools/routing/ngrams.py` trains it with these very buckets.
@@ -13,7 +13,7 @@ pub const NGRAM_HEAD: &str = "ngram/1";
 const MAGIC: &[u8; 8] = b"fmngrm\r\n";
 /// Bytes before the table: magic, version u16, width u16, buckets u32, step f32.
 const HEADER_BYTES: usize = 20;
-const VERSION: u16 = 1;
+const VERSION: u16 = 2;
 /// Most columns of the table, and buckets of it.
 const WIDTH_MAX: usize = 64;
 const BUCKETS_MAX: usize = 1 << 20;
@@ -24,48 +24,22 @@ const GRAMS: core::ops::RangeInclusive<usize> = 1..=5;
 const WORD_SEED: u32 = 101;
 const PAIR_SEED: u32 = 102;
 
-/// A loaded head.
+/// A loaded head. Only the buckets that tell something have a row.
 #[derive(Clone, Debug)]
 pub struct NgramHead {
     width: usize,
     buckets: u32,
     /// What one step of the table is worth.
     step: f32,
-    /// `[bucket][width]`
-    table: Vec<i8>,
+    /// One bit a bucket, lowest first: whether it has a row.
+    known: Vec<u8>,
+    /// How many rows stand before each byte of `known`.
+    before: Vec<u32>,
+    /// The rows: the first column as i8, then two columns a byte, the lower four bits first, as four-bit integers.
+    rows: Vec<u8>,
     /// `[width][output]`
     matrix: Vec<f32>,
     bias: Vec<f32>,
-}
-
-/// A head in training, before its table is rounded to i8.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Table {
-    /// Columns of the table, 1 to 64.
-    pub width: usize,
-    /// Rows of the table, 1 to 2^20.
-    pub buckets: u32,
-    /// `[bucket][width]`
-    pub cells: Vec<f32>,
-    /// `[width][output]`
-    pub matrix: Vec<f32>,
-    /// One number an output.
-    pub bias: Vec<f32>,
-}
-
-impl Table {
-    /// What [`NgramHead::features`] gives, up to the rounding of the table.
-    #[must_use]
-    pub fn features(&self, buckets: &[u32]) -> [f32; FEATURES] {
-        let mut sums = vec![0.0_f32; self.width];
-        for bucket in buckets {
-            let row = *bucket as usize * self.width;
-            for (sum, x) in sums.iter_mut().zip(&self.cells[row..row + self.width]) {
-                *sum += x;
-            }
-        }
-        project(&sums, &self.matrix, &self.bias, buckets.len(), 1.0)
-    }
 }
 
 /// The sum of a text's rows through the matrix.
@@ -89,33 +63,7 @@ impl NgramHead {
         buckets_of(text, buckets.max(1))
     }
 
-    /// The file of a trained table. Cells beyond 127 steps are cut; a step is the largest cell but for one in ten thousand,
-    /// divided by 127.
-    #[must_use]
-    pub fn write(table: &Table) -> Vec<u8> {
-        let mut sizes: Vec<f32> = table.cells.iter().map(|x| x.abs()).collect();
-        sizes.sort_unstable_by(f32::total_cmp);
-        let largest = sizes.get(sizes.len() - 1 - sizes.len() / 10_000);
-        let step = largest.copied().unwrap_or_default().max(1e-9) / 127.0;
-        let mut file = MAGIC.to_vec();
-        file.extend(VERSION.to_le_bytes());
-        file.extend((table.width as u16).to_le_bytes());
-        file.extend(table.buckets.to_le_bytes());
-        file.extend(step.to_le_bytes());
-        // A cast saturates, at -128 as well, which is as good as any.
-        file.extend(
-            table
-                .cells
-                .iter()
-                .map(|x| (x / step).round_ties_even() as i8 as u8),
-        );
-        for number in table.matrix.iter().chain(&table.bias) {
-            file.extend(number.to_le_bytes());
-        }
-        file
-    }
-
-    /// Reads a file: the header, the table as i8, the matrix and the bias as f32; all little-endian.
+    /// Reads a file: the header, a bit for each bucket, the rows, the matrix and the bias as f32; all little-endian.
     ///
     /// # Errors
     /// [`HeadError::BadFile`].
@@ -154,13 +102,28 @@ impl NgramHead {
         let buckets = u32::from_le_bytes([b0, b1, b2, b3]);
         let step = f32::from_le_bytes([s0, s1, s2, s3]);
         let sized = (1..=WIDTH_MAX).contains(&width)
-            && (1..=BUCKETS_MAX).contains(&(buckets as usize))
+            && (8..=BUCKETS_MAX).contains(&(buckets as usize))
+            && buckets.is_multiple_of(8)
             && step.is_finite();
-        let (cells, maps) = (buckets as usize * width, (width + 1) * FEATURES * 4);
-        if !sized || file.len() != HEADER_BYTES + cells + maps {
-            return Err(bad("sizes that do not fit"));
+        let wrong = || bad("sizes that do not fit");
+        let bits = buckets as usize / 8;
+        let known = file[HEADER_BYTES..].get(..bits).filter(|_| sized);
+        let known = known.ok_or_else(wrong)?.to_vec();
+        let mut rows = 0;
+        let before = known
+            .iter()
+            .map(|byte| {
+                let before = rows;
+                rows += byte.count_ones();
+                before
+            })
+            .collect();
+        let (rows, maps) = file[HEADER_BYTES + bits..]
+            .split_at_checked(rows as usize * row_bytes(width))
+            .ok_or_else(wrong)?;
+        if maps.len() != (width + 1) * FEATURES * 4 {
+            return Err(wrong());
         }
-        let (table, maps) = file[HEADER_BYTES..].split_at(cells);
         let mut numbers: Vec<f32> = maps
             .as_chunks::<4>()
             .0
@@ -175,13 +138,25 @@ impl NgramHead {
             width,
             buckets,
             step,
-            table: table
-                .iter()
-                .map(|byte| i8::from_le_bytes([*byte]))
-                .collect(),
+            known,
+            before,
+            rows: rows.to_vec(),
             matrix: numbers,
             bias,
         })
+    }
+
+    /// The row of a bucket, if it has one.
+    fn row(&self, bucket: u32) -> Option<&[u8]> {
+        let (byte, bit) = (bucket as usize / 8, bucket % 8);
+        let known = *self.known.get(byte)?;
+        if known >> bit & 1 == 0 {
+            return None;
+        }
+        let lower = known & ((1 << bit) - 1);
+        let row = *self.before.get(byte)? + lower.count_ones();
+        let bytes = row_bytes(self.width);
+        self.rows.get(row as usize * bytes..)?.get(..bytes)
     }
 
     /// Logits of a statement, in the order of [`crate::semantic`]. Linear in the text, of which the first 1,024
@@ -190,16 +165,26 @@ impl NgramHead {
     pub fn features(&self, text: &str) -> [f32; FEATURES] {
         let found = buckets_of(text, self.buckets);
         let mut sums = vec![0_i32; self.width];
-        for bucket in &found {
-            let row = *bucket as usize * self.width;
-            for (sum, x) in sums.iter_mut().zip(&self.table[row..row + self.width]) {
-                *sum += i32::from(*x);
+        for row in found.iter().filter_map(|bucket| self.row(*bucket)) {
+            for (column, sum) in sums.iter_mut().enumerate() {
+                // Column 1 is the lower half of byte 1, column 2 its upper half.
+                let byte = row[column.div_ceil(2)] as i8;
+                *sum += i32::from(match column {
+                    0 => byte,
+                    _ if column % 2 == 1 => (byte << 4) >> 4,
+                    _ => byte >> 4,
+                });
             }
         }
         // Exact: the sums are far below 2^24.
         let sums: Vec<f32> = sums.into_iter().map(|sum| sum as f32).collect();
         project(&sums, &self.matrix, &self.bias, found.len(), self.step)
     }
+}
+
+/// Bytes of a row.
+fn row_bytes(width: usize) -> usize {
+    1 + (width - 1).div_ceil(2)
 }
 
 /// The distinct buckets of a text, ascending.
@@ -318,65 +303,70 @@ mod tests {
         assert_eq!(buckets("no").len(), 10);
     }
 
-    #[test]
-    fn a_written_head_gives_the_features_of_its_table() {
-        let cells: Vec<f32> = (0..64 * 3).map(|at| (at as f32 * 0.7).sin()).collect();
-        let table = Table {
-            width: 3,
-            buckets: 64,
-            cells,
-            matrix: (0..3 * FEATURES).map(|at| (at as f32).cos()).collect(),
-            bias: vec![0.5; FEATURES],
-        };
-        let head = NgramHead::read(&NgramHead::write(&table)).unwrap();
-        for text in ["no nuts", "a longer line of several words"] {
-            let exact = table.features(&NgramHead::buckets(text, 64));
-            for (a, b) in head.features(text).iter().zip(exact) {
-                assert!((a - b).abs() < 0.1, "{a} {b}");
-            }
-        }
-    }
-
-    fn file(width: u16, buckets: u32, cells: &[i8], maps: &[f32]) -> Vec<u8> {
+    /// A file of 8 buckets, those of `known` with these rows.
+    fn file(width: u16, known: u8, rows: &[u8], maps: &[f32]) -> Vec<u8> {
         let mut file = MAGIC.to_vec();
         file.extend(VERSION.to_le_bytes());
         file.extend(width.to_le_bytes());
-        file.extend(buckets.to_le_bytes());
+        file.extend(8_u32.to_le_bytes());
         file.extend(0.5_f32.to_le_bytes());
-        file.extend(cells.iter().flat_map(|x| x.to_le_bytes()));
+        file.push(known);
+        file.extend(rows);
         file.extend(maps.iter().flat_map(|x| x.to_le_bytes()));
         file
     }
 
     #[test]
     fn features_are_the_scaled_sum_through_the_matrix() {
-        // One bucket: every text has it once, so the sum is its row.
-        let mut maps = vec![0.0; 3 * FEATURES];
-        (maps[0], maps[FEATURES], maps[2 * FEATURES]) = (2.0, 3.0, 0.25);
-        let head = NgramHead::read(&file(2, 1, &[4, -2], &maps)).unwrap();
+        // All buckets have the row 4, -2, 3: every sum is that row times the number of buckets found.
+        let mut maps = vec![0.0; 4 * FEATURES];
+        (
+            maps[0],
+            maps[FEATURES],
+            maps[2 * FEATURES],
+            maps[3 * FEATURES],
+        ) = (2.0, 3.0, 1.0, 0.25);
+        let rows = [4, 0x3e].repeat(8);
+        let head = NgramHead::read(&file(3, 0xff, &rows, &maps)).unwrap();
+        let found = NgramHead::buckets("any text", 8).len() as f32;
         let features = head.features("any text");
-        assert_eq!(features[0], 0.5 * (4.0 * 2.0 - 2.0 * 3.0) + 0.25);
+        let wanted = 0.5 * found.sqrt() * (4.0 * 2.0 - 2.0 * 3.0 + 3.0 * 1.0) + 0.25;
+        assert!((features[0] - wanted).abs() < 1e-5, "{features:?}");
         assert!(features[1..].iter().all(|x| *x == 0.0));
     }
 
     #[test]
+    fn each_bucket_has_the_row_that_was_written_for_it() {
+        let head = NgramHead::read(&file(
+            2,
+            0b1001_0110,
+            &[1, 1, 2, 2, 3, 3, 4, 4],
+            &vec![0.0; 3 * FEATURES],
+        ))
+        .unwrap();
+        let rows: Vec<Option<u8>> = (0..9).map(|b| head.row(b).map(|row| row[0])).collect();
+        let (one, two, three, four) = (Some(1), Some(2), Some(3), Some(4));
+        assert_eq!(rows, [None, one, two, None, three, None, None, four, None]);
+    }
+
+    #[test]
     fn files_that_are_cut_altered_or_foreign_are_refused() {
-        let good = file(2, 1, &[4, -2], &vec![0.0; 3 * FEATURES]);
+        let good = file(2, 1, &[4, 0x0e], &vec![0.0; 3 * FEATURES]);
         assert!(NgramHead::read(&good).is_ok());
         for length in [0, 7, HEADER_BYTES, good.len() - 1] {
             assert!(NgramHead::read(&good[..length]).is_err(), "{length}");
         }
-        for at in [0, 8, 10, 12] {
+        for at in [0, 8, 10, 12, HEADER_BYTES] {
             let mut bytes = good.clone();
             bytes[at] ^= 0x40;
             assert!(NgramHead::read(&bytes).is_err(), "byte {at}");
         }
-        assert!(NgramHead::read(&file(2, 1, &[4, -2], &vec![f32::NAN; 3 * FEATURES])).is_err());
+        assert!(NgramHead::read(&file(2, 1, &[4, 0x0e], &vec![f32::NAN; 3 * FEATURES])).is_err());
     }
 
     #[test]
     fn odd_texts_have_features_too() {
-        let head = NgramHead::read(&file(1, 7, &[1; 7], &vec![1.0; 2 * FEATURES])).unwrap();
+        let head = NgramHead::read(&file(1, 0xff, &[1; 8], &vec![1.0; 2 * FEATURES])).unwrap();
         for text in [
             "",
             " ",

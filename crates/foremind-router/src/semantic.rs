@@ -16,11 +16,13 @@ use crate::data::{LineError, each_line, table_file};
 use crate::kinds;
 use crate::lifetime;
 use crate::verdict::{priority, quantised};
-use crate::{Keep, Routing};
+use crate::{Keep, NGRAM_HEAD, Routing};
 use foremind_types::data::File;
 
 const GRADES: usize = 4;
 const TTLS: usize = 4;
+/// Place of what holds for hours among them.
+const SESSION: usize = 3;
 const SUBJECTS: [Subject; 4] = [
     Subject::Owner,
     Subject::Dependant,
@@ -81,7 +83,9 @@ pub(crate) struct Calibration {
     temperature: f32,
     /// Added to the two profile grades: the prior of ordinary talk against that of the training rows.
     shift: f32,
-    /// From which probability a statement is shown: false profile costs 1, a missed one 1 / threshold - 1.
+    /// From which probability a statement that is none of the profile waits for a judge, and is shown while there is room.
+    asked: f32,
+    /// From which probability a statement is of the profile: a false one costs 1, a missed one 1 / threshold - 1.
     threshold: f32,
     /// From which probability no judge is asked.
     certain: f32,
@@ -100,7 +104,7 @@ impl Heads {
     pub(crate) fn read(file: &'static str, text: &'static str) -> (Self, Vec<LineError>) {
         let mut rows = Vec::new();
         let errors = each_line(file, text, &mut |line| {
-            let problem = "expected a head and six numbers, separated by tabs";
+            let problem = "expected a head and seven numbers, separated by tabs";
             rows.push(calibration(line).ok_or(problem)?);
             Ok(())
         });
@@ -119,20 +123,22 @@ fn calibration(line: &str) -> Option<Calibration> {
         .split('\t')
         .map(|number| decimal(number.trim()).map(|number| number as f32))
         .collect::<Option<_>>()?;
-    let [temperature, shift, threshold, certain, doubt, sure] = numbers[..] else {
+    let [temperature, shift, asked, threshold, certain, doubt, sure] = numbers[..] else {
         return None;
     };
     let ordered = temperature > 0.0
         && 0.0 <= sure
         && sure <= doubt
         && doubt <= threshold
-        && 0.0 < threshold
+        && 0.0 < asked
+        && asked <= threshold
         && threshold <= certain
         && certain <= 1.0;
     ordered.then(|| Calibration {
         head: head.to_owned(),
         temperature,
         shift,
+        asked,
         threshold,
         certain,
         doubt,
@@ -144,8 +150,10 @@ fn calibration(line: &str) -> Option<Calibration> {
 ///
 /// What is shown stays shown, unless the head finds it all but impossible; the bar is higher for what words are sure of, and
 /// what could endanger is not taken back from them. What is not shown answers questions about itself, also when the day that
-/// it names is over: it has no end. What is unrouted is shown when the calibrated
-/// probability of a modifier or circumstance reaches the threshold, and pending as well while it does not reach the certain one. What is not shown keeps the lexical stage's domain, times and attribute.
+/// it names is over: it has no end. What is unrouted is of the profile when the calibrated
+/// probability of a modifier or circumstance reaches the threshold, and pending as well while it does not reach the certain one;
+/// a little below the threshold it stays in the store and is pending, unless it holds for hours only. What is settled there keeps the
+/// lexical stage's domain, times and attribute.
 pub(crate) fn judge(
     lexical: Routing,
     head: &HeadId,
@@ -207,15 +215,24 @@ pub(crate) fn judge(
     routing.route.stage = Stage::Semantic;
     routing.route.judgement = Judgement::Settled;
     routing.route.score = score;
+    let domain = Domain::ALL[strongest(domains)];
     if score < calibration.threshold {
         routing.route.ttl = Ttl::UntilChanged;
+        if score >= calibration.asked && strongest(ttls) != SESSION {
+            routing.keep = Keep::Record;
+            routing.route.judgement = Judgement::Pending;
+            routing.route.domain = domain;
+            routing.route.priority = priority(Grade::Informer, Severity::Mild, score);
+            routing.route.reasons.insert(0, reason);
+        }
         return Ok(routing);
     }
     routing.keep = Keep::Record;
     routing.subject = SUBJECTS[strongest(subjects)];
-    let domain = Domain::ALL[strongest(domains)];
     let row = consequences.of(domain);
-    let grade = if modifier >= circumstance {
+    // The n-gram head's other outputs are rough: what it doubts outranks nothing.
+    let rough = head.0 == NGRAM_HEAD && score < calibration.certain;
+    let grade = if modifier >= circumstance && !rough {
         Grade::Modifier
     } else {
         Grade::Circumstance
@@ -246,7 +263,7 @@ pub(crate) fn judge(
             2 if severity != Severity::Severe => Ttl::Dated {
                 until_ms: at.now_ms.saturating_add(GUESSED_MS),
             },
-            3 => lifetime::session(at),
+            SESSION => lifetime::session(at),
             _ => Ttl::UntilChanged,
         };
     }
@@ -316,7 +333,7 @@ mod tests {
     fn judged(text: &str, features: &[f32]) -> Result<Routing, HeadError> {
         let (heads, errors) = Heads::read(
             "test",
-            "plain\t1\t0\t0.2\t0.6\t0.05\t0.01\nnever\t1\t0\t0.2\t0.6\t0\t0",
+            "plain\t1\t0\t0.1\t0.2\t0.6\t0.05\t0.01\nnever\t1\t0\t0.1\t0.2\t0.6\t0\t0",
         );
         assert_eq!(errors, []);
         let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
@@ -381,6 +398,28 @@ mod tests {
     }
 
     #[test]
+    fn what_is_a_little_less_probable_waits_in_the_store() {
+        // 2 / (2 + 1 + e^2.5) is 0.13: between the two thresholds of 0.1 and 0.2.
+        let home = domain_at(Domain::Home);
+        let routing = judged(BANISTER, &logits(&[(2, 2.5), (home, 1.0)])).unwrap();
+        let route = &routing.route;
+        assert_eq!(
+            (route.tier, route.grade, route.judgement),
+            (Tier::Store, Grade::Informer, Judgement::Pending)
+        );
+        assert_eq!((routing.keep, route.domain), (Keep::Record, Domain::Home));
+        // What is over in hours is not worth a place.
+        let ttls = GRADES + DOMAINS;
+        let route = judged(BANISTER, &logits(&[(2, 2.5), (ttls + SESSION, 1.0)]))
+            .unwrap()
+            .route;
+        assert_eq!(
+            (route.tier, route.judgement),
+            (Tier::Store, Judgement::Settled)
+        );
+    }
+
+    #[test]
     fn what_could_endanger_stays_as_the_lexical_stage_decided() {
         let text = "I'm allergic to tree nuts";
         let before = lexical(text);
@@ -422,7 +461,7 @@ mod tests {
     fn another_stage_is_not_judged_again() {
         let mut before = lexical(BANISTER);
         before.route.stage = Stage::Owner;
-        let (heads, _) = Heads::read("test", "plain\t1\t0\t0.2\t0.6\t0.05\t0.01");
+        let (heads, _) = Heads::read("test", "plain\t1\t0\t0.1\t0.2\t0.6\t0.05\t0.01");
         let (table, _) = Consequences::read(consequences::FILE.name, consequences::FILE.text());
         let head = HeadId("plain".to_owned());
         let after = judge(
@@ -496,11 +535,11 @@ mod tests {
         for line in [
             "a",
             "a\t1\t0\t0.5\t0.6\t0",
-            "a\t0\t0\t0.2\t0.6\t0\t0",
+            "a\t0\t0\t0.1\t0.2\t0.6\t0\t0",
             "a\t1\t0\t0.7\t0.6\t0\t0",
-            "a\t1\t0\t0.2\t0.6\t0.3\t0",
-            "a\t1\t0\t0.2\t0.6\t0.1\t0.2",
-            "a\t1\tx\t0.2\t0.6\t0\t0",
+            "a\t1\t0\t0.1\t0.2\t0.6\t0.3\t0",
+            "a\t1\t0\t0.1\t0.2\t0.6\t0.1\t0.2",
+            "a\t1\tx\t0.1\t0.2\t0.6\t0\t0",
         ] {
             assert_eq!(Heads::read("t", line).1.len(), 1, "{line}");
         }
