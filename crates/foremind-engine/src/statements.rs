@@ -97,11 +97,18 @@ fn routed(
             continue;
         }
         let mut rest = String::new();
-        for part in parts {
-            match guard.statement(part) {
+        // Where a part is an instruction by itself, the others are judged by what they say; where only all of it together is one,
+        // no part is trusted but what tells of the owner. What words leave open may yet turn out to change answers.
+        let judged: Vec<_> = parts.iter().map(|part| guard.statement(part)).collect();
+        let apart = judged
+            .iter()
+            .any(|one| matches!(one, Ok(Verdict::Quarantine { .. })));
+        for (part, one) in parts.into_iter().zip(judged) {
+            match one {
                 Ok(Verdict::Accept(text)) => {
                     let routing = route(&text);
-                    if tells_of_owner(&routing) {
+                    let open = apart && routing.route.judgement != Judgement::Settled;
+                    if open || tells_of_owner(&routing) {
                         statements.push(current(text, routing, frame));
                         continue;
                     }

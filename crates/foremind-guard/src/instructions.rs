@@ -157,9 +157,9 @@ impl Found {
 /// The reasons to quarantine a text, and whether they leave no doubt; none when it may be stored.
 pub(crate) fn reasons(text: &str) -> Option<(Vec<Reason>, bool)> {
     let found = look(&unmarked(text), LEVELS);
-    found
-        .is_instruction()
-        .then(|| (named(found), found.encoded || found.score >= SURE))
+    let sure = found.encoded || found.score >= SURE;
+    // In doubt something must be there that instructions are made of: mere likeness holds nothing back.
+    (found.is_instruction() && (sure || found.concepts != 0)).then(|| (named(found), sure))
 }
 
 /// The text without markers of what was redacted: they are the guard's own words. That something goes to an address is seen.
