@@ -22,6 +22,10 @@ const MEANING_FLOOR: f32 = 0.25;
 const MEANING_FLOOR_BESIDE: f32 = 0.15;
 /// So far behind the nearest, in cosine, is nothing that answers the same question.
 const BESIDE_DISTANCE: f32 = 0.3;
+/// Least evidence, as [`evidence`] counts it, that any of a thousand records answers the question: below it nothing is
+/// shown. Fewer records come less near by chance, so less is asked of them.
+const EVIDENCE_FLOOR: f32 = 0.6;
+const EVIDENCE_LOG2_RECORDS: f32 = 10.0;
 /// Most candidates of each ranking.
 const CANDIDATES: usize = 64;
 /// Share of the blend that goes to words where there are vectors.
@@ -57,6 +61,14 @@ const NAMED_SHARE: f32 = 0.25;
 const BELONGING: usize = 3;
 /// Most records that are shown because something joins them to one that was found.
 const LINKED_SHOWN: usize = 3;
+/// So many of the best are looked through for statements that say nearly the same.
+const ALIKE_AMONG: usize = 6;
+/// Cosine of two statements from which both may be answers of different days to one question.
+const ALIKE: f32 = 0.5;
+/// The later one goes first if it scores this share of the earlier one, and has this share of its words of the question: what
+/// is alike but for the word that is asked for is about something else.
+const ALIKE_SHARE: f32 = 0.4;
+const ALIKE_WORDS: f32 = 0.6;
 const DAY_MS: f32 = 86_400_000.0;
 
 /// What was found.
@@ -94,7 +106,9 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     let mut work = question.work;
     let accepts = |id: RecordId| {
         let record = state.record(id);
-        record.is_some_and(|record| sight.sees(record) || sight.leads_on(record))
+        record.is_some_and(|record| {
+            sight.sees(record) || sight.leads_on(record) || sight.is_past(record)
+        })
     };
     let index = state.words();
     let groups = index.groups(|told| sight.scope.sees(told));
@@ -160,6 +174,11 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     sort_by(&mut candidates, |a, b| {
         b.own.total_cmp(&a.own).then(a.record.id.cmp(&b.record.id))
     });
+    // Nothing comes near enough: what is shown would be noise.
+    let best = candidates.iter().map(evidence).fold(0.0, f32::max);
+    if vector.is_some() && best < evidence_floor(words.in_sight()) {
+        candidates.clear();
+    }
     // What leads to further records: those told just after the best, those told in a time that the query names, those that
     // share a name with one of the best.
     let mut led: Vec<(&'s Record, &'static str)> = Vec::new();
@@ -232,6 +251,7 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
         let by_score = b.explain.score.total_cmp(&a.explain.score);
         by_score.then(a.record.id.cmp(&b.record.id))
     });
+    later_first(sight, &mut candidates);
     Found {
         hits: shown(sight, candidates),
         lexical_only: vector.is_none(),
@@ -239,7 +259,7 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     }
 }
 
-/// What passes the floor, with what is current in the place of what was replaced, and behind each record those that may
+/// What passes the floor, with what is current in the place of what was replaced, what is past by its own end, and behind each record those that may
 /// contradict it or belong to it.
 fn shown<'s>(sight: &Sight<'s>, candidates: Vec<Candidate<'s>>) -> Vec<Hit<'s>> {
     let mut listed: BTreeSet<RecordId> = BTreeSet::new();
@@ -254,11 +274,14 @@ fn shown<'s>(sight: &Sight<'s>, candidates: Vec<Candidate<'s>>) -> Vec<Hit<'s>> 
         if why.is_empty() {
             continue;
         }
-        let places = match sight.record(candidate.record.id) {
-            Some(_) => BTreeSet::from([candidate.record.id]),
-            None => sight.successors(candidate.record.id),
+        let own = candidate.record;
+        let places = if sight.sees(own) || sight.is_past(own) {
+            vec![own]
+        } else {
+            let successors = sight.successors(own.id).into_iter();
+            successors.filter_map(|id| sight.record(id)).collect()
         };
-        for record in places.into_iter().filter_map(|id| sight.record(id)) {
+        for record in places {
             if !listed.insert(record.id) {
                 continue;
             }
@@ -291,6 +314,47 @@ fn shown<'s>(sight: &Sight<'s>, candidates: Vec<Candidate<'s>>) -> Vec<Hit<'s>> 
     hits
 }
 
+/// Of the best that say nearly the same, what was told later goes before what was told earlier: it is what holds.
+fn later_first(sight: &Sight<'_>, candidates: &mut [Candidate<'_>]) {
+    let among = candidates.len().min(ALIKE_AMONG);
+    for at in 0..among {
+        let Some((earlier, rest)) = candidates.get(at..among).and_then(<[_]>::split_first) else {
+            return;
+        };
+        let own = earlier.record;
+        let alike = |other: &Candidate<'_>| {
+            (other.by_words || other.by_meaning)
+                && other.record.times.told_ms > own.times.told_ms
+                && other.explain.score >= ALIKE_SHARE * earlier.explain.score
+                && other.explain.words >= ALIKE_WORDS * earlier.explain.words
+                && sight
+                    .state
+                    .vectors()
+                    .between(own.id, other.record.id)
+                    .is_some_and(|cosine| cosine >= ALIKE)
+        };
+        let later = rest.iter().enumerate().filter(|(_, other)| alike(other));
+        let latest = later.max_by_key(|(_, other)| other.record.times.told_ms);
+        if let Some((step, _)) = latest {
+            candidates[at..=at + 1 + step].rotate_right(1);
+        }
+    }
+}
+
+/// How much speaks for a record's being an answer: its cosine and the share of the question's informative words.
+/// docs/RECALL.md tells what else was tried.
+fn evidence(candidate: &Candidate<'_>) -> f32 {
+    candidate.explain.meaning.unwrap_or(0.0).max(0.0) + candidate.explain.words
+}
+
+/// The largest of many chance values grows with the logarithm of how many there are.
+fn evidence_floor(records: u64) -> f32 {
+    let whole = records.max(1).ilog2();
+    // Straight between the powers of two.
+    let log2 = whole as f32 + records.max(1) as f32 / (1_u64 << whole) as f32 - 1.0;
+    EVIDENCE_FLOOR * log2.min(EVIDENCE_LOG2_RECORDS) / EVIDENCE_LOG2_RECORDS
+}
+
 /// Names in a text that the query does not say: words with a capital that do not begin a sentence, and what has digits.
 fn names(text: &str, query: &str) -> Vec<String> {
     let asked = normalise(query);
@@ -315,6 +379,15 @@ fn names(text: &str, query: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn more_is_asked_of_more_records() {
+        assert_eq!(evidence_floor(0), 0.0);
+        assert_eq!(evidence_floor(1_024), EVIDENCE_FLOOR);
+        assert_eq!(evidence_floor(1 << 40), EVIDENCE_FLOOR);
+        let floors = [1, 2, 3, 100, 128, 150, 1_000].map(evidence_floor);
+        assert!(floors.is_sorted_by(|a, b| a < b), "{floors:?}");
+    }
 
     #[test]
     fn names_are_what_has_a_capital_or_digits() {

@@ -7,7 +7,7 @@ use foremind_types::limits::{PROFILE_BUDGET_PERCENT, PROFILE_ITEMS};
 use foremind_types::order::sort_by_key;
 use foremind_types::{Domain, Grade, Judgement, Record, Severity, Stage, Tier};
 
-use crate::render;
+use crate::render::{self, Mark};
 use crate::response::{Dropped, DroppedReason, Section, Shown};
 use crate::tokens;
 use crate::veil::Veil;
@@ -27,7 +27,7 @@ pub(crate) struct Candidate<'s> {
     /// When it was last told or confirmed, Unix milliseconds.
     pub(crate) last_heard_ms: i64,
     /// Whether another current record may contradict it.
-    pub(crate) conflicting: bool,
+    pub(crate) mark: Mark,
 }
 
 /// The visible profile.
@@ -58,15 +58,10 @@ pub(crate) fn choose(
         record.route.severity == Severity::Severe
             || u64::from(tokens::estimate_line(&record.text)) <= bulk
     });
-    for Candidate {
-        record,
-        conflicting,
-        ..
-    } in lean.into_iter().chain(bulky)
-    {
+    for Candidate { record, mark, .. } in lean.into_iter().chain(bulky) {
         let full = visible.shown.len() >= PROFILE_ITEMS;
         // What is not shown is not veiled: its cost is that of the whole text.
-        let line = render::line(record, conflicting, if full { veil.bare() } else { veil });
+        let line = render::line(record, mark, if full { veil.bare() } else { veil });
         // The line and its break.
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let lacks = if full {

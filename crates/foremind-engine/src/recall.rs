@@ -5,16 +5,18 @@ use std::collections::BTreeSet;
 use foremind_types::small::SmallMap;
 
 use foremind_index::Work;
+use foremind_router::MAY_REPLACE;
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN, PROFILE_ITEMS};
 use foremind_types::order::set_of;
 use foremind_types::{
-    Domain, Embedding, Grade, Record, RecordId, Scope, Status, SupersedeKind, Supersedes, Tier,
+    Domain, Embedding, Grade, Record, RecordId, Scope, Severity, Status, SupersedeKind, Supersedes,
+    Tier, Ttl,
 };
 
 use crate::find::{Found, Hit, find};
 use crate::join::{Join, Joined};
 use crate::profile::{self, Candidate};
-use crate::render;
+use crate::render::{self, Mark};
 use crate::response::{Dropped, DroppedReason, Prompt, Section, Shown};
 use crate::state::State;
 use crate::tokens;
@@ -92,9 +94,36 @@ impl<'s> Sight<'s> {
             && self.time.status(record) == Status::Current
     }
 
-    /// The visible records that may contradict `record`, by id.
-    fn conflicts(&self, record: &Record) -> impl Iterator<Item = &'s Record> {
-        self.linked(record, &[SupersedeKind::Conflict])
+    /// Whether its own time ran out: a question that finds it shows it as past. An exception that is over says nothing any
+    /// more: what it was an exception to holds.
+    pub(crate) fn is_past(&self, record: &Record) -> bool {
+        let excepts = |link: &Supersedes| link.kind == SupersedeKind::Excepted;
+        self.scope.sees(&record.scope)
+            && self.time.knows(record)
+            && record.status == Status::Current
+            && self.time.status(record) == Status::Expired
+            && !record.supersedes.iter().any(excepts)
+    }
+
+    /// What its line says beside its dates. What endangers or lasts by its nature is never called outdated by a likeness.
+    fn mark(&self, record: &Record) -> Mark {
+        if self.is_past(record) {
+            return Mark::Past;
+        }
+        let lasting = is_lasting(record);
+        let mut mark = Mark::Plain;
+        for other in self.linked(record, &[SupersedeKind::Conflict]) {
+            let begun = other
+                .times
+                .valid_from_ms
+                .is_none_or(|from_ms| from_ms <= self.time.asked_ms());
+            let replaces = |link: &Supersedes| link.id == record.id && link.why == MAY_REPLACE;
+            if begun && !lasting && other.supersedes.iter().any(replaces) {
+                return Mark::Outdated(other.times.told_ms);
+            }
+            mark = Mark::Conflicting;
+        }
+        mark
     }
 
     /// The visible records that a link of one of the kinds joins to `record`, by id.
@@ -168,6 +197,11 @@ impl<'s> Sight<'s> {
     }
 }
 
+/// Whether it endangers when it is missing, or lasts by its nature.
+pub(crate) fn is_lasting(record: &Record) -> bool {
+    record.route.severity == Severity::Severe || record.route.ttl == Ttl::Permanent
+}
+
 /// When a record stops to count by itself, if it does.
 pub(crate) fn ends_ms(record: &Record) -> Option<i64> {
     let ends = [record.route.ttl.until_ms(), record.times.valid_to_ms];
@@ -222,7 +256,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         .map(|record| Candidate {
             record,
             last_heard_ms: sight.state.last_heard_ms(record),
-            conflicting: sight.conflicts(record).next().is_some(),
+            mark: sight.mark(record),
         })
         .collect();
     let stable_until_ms = candidates.iter().filter_map(|c| ends_ms(c.record)).min();
@@ -248,7 +282,7 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
             .map(|record| Candidate {
                 record,
                 last_heard_ms: sight.state.last_heard_ms(record),
-                conflicting: false,
+                mark: Mark::Plain,
             });
         let room = left.saturating_sub(heading(render::JOINED));
         (joined, unjoined) = fit_joined(sight, join, join.joined(current, &shown), room);
@@ -341,7 +375,7 @@ fn fit_joined(
     let mut used = 0_u32;
     for joined in joined {
         let record = joined.record;
-        let line = render::line(record, sight.conflicts(record).next().is_some(), sight.veil);
+        let line = render::line(record, sight.mark(record), sight.veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let room = if joined.is_close() {
             room_tokens
@@ -404,7 +438,7 @@ fn fit(
             .first()
             .is_none_or(|best| best.record.route.domain == domain);
         let counted = domain != Domain::General && !named.contains(&domain) && !best;
-        let line = render::line(record, sight.conflicts(record).next().is_some(), sight.veil);
+        let line = render::line(record, sight.mark(record), sight.veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let places = of_domain.entry(domain).or_default();
         let lacks = if context.len() >= CONTEXT_ITEMS {

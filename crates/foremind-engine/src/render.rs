@@ -18,9 +18,21 @@ pub(crate) const CONTEXT: &str = "Context:";
 /// Last line.
 pub(crate) const CLOSE: &str = "</memory>";
 
+/// What a line says of its record beside the dates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mark {
+    Plain,
+    /// Another visible record may contradict it.
+    Conflicting,
+    /// A later visible record, told at this time, may have taken its place.
+    Outdated(i64),
+    /// Its own time ran out.
+    Past,
+}
+
 /// The line of a record, without the line break: domain, quoted text, who told it and on which day; then from and until
-/// which day it holds, where that is known, and whether another record may contradict it.
-pub(crate) fn line(record: &Record, conflicting: bool, veil: Veil<'_>) -> String {
+/// which day it holds, where that is known, and its mark.
+pub(crate) fn line(record: &Record, mark: Mark, veil: Veil<'_>) -> String {
     let times = &record.times;
     let day = |at_ms: i64| day(at_ms, times.utc_offset_min);
     let mut line = format!(
@@ -36,11 +48,21 @@ pub(crate) fn line(record: &Record, conflicting: bool, veil: Veil<'_>) -> String
     {
         line += &format!(", from {}", day(from_ms));
     }
-    if let Some(to_ms) = times.valid_to_ms {
+    let own_end = record.route.ttl.until_ms().filter(|_| mark == Mark::Past);
+    if let Some(to_ms) = times.valid_to_ms.or(own_end) {
         // The day that it holds last.
         line += &format!(", until {}", day(to_ms.saturating_sub(1)));
     }
-    line += if conflicting { "; conflicting)" } else { ")" };
+    match mark {
+        Mark::Plain => {}
+        Mark::Conflicting => line += "; conflicting",
+        Mark::Outdated(since_ms) => {
+            line += "; may be outdated since ";
+            line += &day(since_ms);
+        }
+        Mark::Past => line += "; past",
+    }
+    line.push(')');
     line
 }
 
@@ -336,7 +358,7 @@ mod tests {
                 }
             }
             let audience = [Audience::Remote, Audience::Device][number as usize % 2];
-            let line = line(&record, false, Veil::new(&state, audience));
+            let line = line(&record, Mark::Plain, Veil::new(&state, audience));
             let whole = prompt([line.as_str()], [], []);
             let lines: Vec<&str> = whole
                 .split(|c: char| c.is_control() || "\u{2028}\u{2029}".contains(c))

@@ -60,14 +60,21 @@ pub(crate) struct TurnKey {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Slot {
     added: Option<Added>,
-    status: Option<(Stamp, Status, Option<i64>)>,
-    route: Option<(RouteRank, Box<Route>)>,
-    confirmed: Option<(Stamp, i64)>,
-    told: Option<(Stamp, i64, u32)>,
+    /// Most records are never revised.
+    revised: Option<Box<Revised>>,
     /// The vector itself lives in the index only.
     embedded: Option<Stamp>,
     /// The earliest erasure. A slot that has it has nothing else.
     erased_ms: Option<i64>,
+}
+
+/// The greatest revision of each kind.
+#[derive(Clone, Debug, Default)]
+struct Revised {
+    status: Option<(Stamp, Status, Option<i64>)>,
+    route: Option<(RouteRank, Box<Route>)>,
+    confirmed: Option<(Stamp, i64)>,
+    told: Option<(Stamp, i64, u32)>,
 }
 
 /// The least addition.
@@ -510,6 +517,7 @@ impl Slot {
         if self.erased_ms.is_some() {
             return false;
         }
+        let revised = self.revised.get_or_insert_default();
         let raised = match revision {
             Revision::Status {
                 status,
@@ -518,7 +526,7 @@ impl Slot {
                 // Erasure is a change of its own; a status that claims it is not believed.
                 status != Status::Erased
                     && raise(
-                        &mut self.status,
+                        &mut revised.status,
                         stamp,
                         || (stamp, status, valid_to_ms),
                         |s| s.0,
@@ -526,13 +534,13 @@ impl Slot {
             }
             Revision::Route(route) => {
                 let rank = (route.stage == Stage::Owner, stamp);
-                raise(&mut self.route, rank, || (rank, route), |r| r.0)
+                raise(&mut revised.route, rank, || (rank, route), |r| r.0)
             }
             Revision::Confirmed { at_ms } => {
-                raise(&mut self.confirmed, stamp, || (stamp, at_ms), |c| c.0)
+                raise(&mut revised.confirmed, stamp, || (stamp, at_ms), |c| c.0)
             }
             Revision::Told { at_ms, proof_count } => raise(
-                &mut self.told,
+                &mut revised.told,
                 stamp,
                 || (stamp, at_ms, proof_count),
                 |t| t.0,
@@ -564,23 +572,26 @@ impl Slot {
         else {
             return;
         };
-        if let Some((stamp, status, valid_to_ms)) = &self.status
+        let Some(revised) = &self.revised else {
+            return;
+        };
+        if let Some((stamp, status, valid_to_ms)) = &revised.status
             && stamp > added
         {
             record.status = *status;
             record.times.valid_to_ms = *valid_to_ms;
         }
-        if let Some((rank, route)) = &self.route
+        if let Some((rank, route)) = &revised.route
             && *rank > (*by_owner, *added)
         {
             record.route = (**route).clone();
         }
-        if let Some((stamp, at_ms)) = &self.confirmed
+        if let Some((stamp, at_ms)) = &revised.confirmed
             && stamp > added
         {
             record.confirmed_ms = Some(*at_ms);
         }
-        if let Some((stamp, _, proof_count)) = &self.told
+        if let Some((stamp, _, proof_count)) = &revised.told
             && stamp > added
         {
             record.proof_count = *proof_count;
@@ -588,7 +599,8 @@ impl Slot {
     }
 
     fn last_told_ms(&self) -> Option<i64> {
-        self.told.as_ref().map(|(_, at_ms, _)| *at_ms)
+        let told = self.revised.as_ref()?.told.as_ref();
+        told.map(|(_, at_ms, _)| *at_ms)
     }
 }
 
@@ -613,7 +625,10 @@ impl State {
         };
         let slot = |(record, heard_ms): (Record, i64)| {
             let slot = Slot {
-                told: Some((stamp, heard_ms, record.proof_count)),
+                revised: Some(Box::new(Revised {
+                    told: Some((stamp, heard_ms, record.proof_count)),
+                    ..Revised::default()
+                })),
                 added: Some(Added {
                     stamp,
                     by_owner: record.route.stage == Stage::Owner,

@@ -9,16 +9,15 @@ use std::collections::BTreeSet;
 use foremind_types::small::SmallMap;
 
 use foremind_index::dequantise;
-use foremind_router::{Facts, Relation};
+use foremind_router::{Facts, Relation, SETTLES};
 use foremind_types::order::{map_of, set_of, sort_by_key};
 use foremind_types::{
-    Ambient, Change, Embedding, Record, RecordId, Revision, Severity, Status, SupersedeKind,
-    Supersedes, Ttl,
+    Ambient, Change, Embedding, Record, RecordId, Revision, Status, SupersedeKind, Supersedes,
 };
 
 use crate::engine::Engine;
 use crate::op::VectorCache;
-use crate::recall::status_at;
+use crate::recall::{is_lasting, status_at};
 use crate::response::Outcome;
 use crate::state::State;
 use crate::statements::is_note;
@@ -134,7 +133,11 @@ impl Engine {
                     None => self.state.record(id),
                 };
                 let Some(earlier) = earlier else { continue };
-                let effect = Effect::of(relation, earlier, record, at.now_ms);
+                let effect = match Effect::of(relation, earlier, record, at.now_ms) {
+                    // "Renewed until next March": the trouble does not come back with that day.
+                    Effect::Except if why == SETTLES => Effect::Change,
+                    effect => effect,
+                };
                 match effect {
                     Effect::Conflict | Effect::Beside if conflicts == CONFLICTS => continue,
                     Effect::Conflict | Effect::Beside => conflicts += 1,
@@ -253,9 +256,10 @@ impl Engine {
 
 /// What endangers is not retired by a likeness: only by words that end or correct it, or say that its amount changed.
 fn cautious(relation: Relation, earlier: &Record, overruled: impl Fn() -> bool) -> Relation {
-    let lasting = earlier.route.severity == Severity::Severe || earlier.route.ttl == Ttl::Permanent;
     match relation {
-        Relation::Replaces | Relation::Ends if lasting && !overruled() => Relation::Conflicts,
+        Relation::Replaces | Relation::Ends if is_lasting(earlier) && !overruled() => {
+            Relation::Conflicts
+        }
         relation => relation,
     }
 }

@@ -224,6 +224,94 @@ fn of_equals_the_later_stands_first() {
 }
 
 #[test]
+fn of_statements_that_say_nearly_the_same_the_later_stands_first() {
+    let mut memory = Memory::new();
+    let ada = scope("ada");
+    for number in 0..12 {
+        memory.remember(
+            &ada,
+            &format!("By the way, lamp {number} lights corridor {number}"),
+        );
+    }
+    // The earlier one has more of the question's words.
+    for (days, text) in [
+        (
+            30,
+            "By the way, I have watched twenty videos of the Python programming series",
+        ),
+        (
+            3,
+            "By the way, I watched thirty videos of the Python series",
+        ),
+    ] {
+        memory.now_ms = NOON_MS - days * DAY_MS;
+        memory.remember(&ada, text);
+    }
+    memory.now_ms = NOON_MS;
+    let prompt = ask(
+        &mut memory,
+        &ada,
+        "How many videos of the Python programming series have I watched?",
+        json!({"explain": true}),
+    );
+    let found = found(&prompt);
+    assert!(found[0].contains("thirty"), "{found:?}");
+    assert!(found[1].contains("twenty"), "{found:?}");
+}
+
+#[test]
+fn among_hundreds_a_question_that_nothing_answers_gets_nothing() {
+    let mut memory = Memory::new();
+    let ada = scope("ada");
+    let things = ["kettle", "ladder", "mirror", "carpet", "window", "drawer"];
+    let places = ["attic", "cellar", "garage", "kitchen", "hallway", "balcony"];
+    let deeds = ["painted", "cleaned", "measured", "repaired"];
+    for deed in deeds {
+        for (at, thing) in things.iter().enumerate() {
+            for place in places {
+                let text = format!(
+                    "By the way, somebody {deed} the {thing} number {at} beside the {place}"
+                );
+                memory.remember(&ada, &text);
+            }
+        }
+    }
+    // One word in common with many.
+    let strange = "Which orchestra rehearsed Mahler symphonies beside Salzburg cathedral?";
+    assert!(
+        ask(&mut memory, &ada, strange, json!({}))
+            .context
+            .is_empty()
+    );
+    let known = "Who repaired the ladder beside the cellar?";
+    let prompt = ask(&mut memory, &ada, known, json!({"explain": true}));
+    assert_eq!(
+        found(&prompt)[0],
+        "By the way, somebody repaired the ladder number 1 beside the cellar"
+    );
+}
+
+#[test]
+fn equal_times_have_one_order() {
+    let texts = [
+        "Fennel grew in the herb bed",
+        "Nadia painted the bed frame green",
+        "The tulips in their bed froze",
+    ];
+    let orders = [[0, 1, 2], [2, 1, 0], [1, 2, 0]].map(|order| {
+        let mut memory = Memory::new();
+        let ada = scope("ada");
+        for at in order {
+            memory.remember(&ada, texts[at]);
+        }
+        let all = ask(&mut memory, &ada, "which bed?", json!({})).prompt;
+        assert_eq!(all, ask(&mut memory, &ada, "which bed?", json!({})).prompt);
+        texts.iter().filter(|text| all.contains(**text)).count()
+    });
+    assert!(orders[0] >= 2 && orders == [orders[0]; 3], "{orders:?}");
+}
+
+#[test]
 fn forms_of_a_word_find_each_other() {
     for (told, asked) in [
         ("Wir haben drei Wohnungen besichtigt", "welche Wohnung?"),
@@ -307,7 +395,9 @@ fn queries_without_content_are_bounded_and_empty() {
     memory.remember(&ada, "My sister sold the sailing boat in Porto");
     for query in [
         "what is it that I have?",
+        "and or of the",
         "?!",
+        "𐎀𐎁𐎂 𐎃𐎄",
         "ᚠᚢᚦᚨᚱᚲ",
         &"zzqx ".repeat(20_000),
         &"9".repeat(100_000),

@@ -405,7 +405,11 @@ fn time_ends_records_without_a_write() {
     memory.now_ms = until_ms - 1;
     assert_eq!(memory.recall(&ada, "nuts", 512).profile.len(), 1);
     memory.now_ms = until_ms;
-    assert_eq!(memory.recall(&ada, "nuts", 512).prompt, "");
+    // A question that finds it shows it as past; the profile does not.
+    let past = memory.recall(&ada, "nuts", 512);
+    assert!(past.profile.is_empty() && past.joined.is_empty());
+    assert!(past.context[0].line.ends_with("; past)"), "{}", past.prompt);
+    assert_eq!(memory.recall(&ada, "sailing", 512).prompt, "");
     assert_eq!(memory.get(&ada, nuts.id).unwrap().status, Status::Expired);
     assert_eq!(memory.engine.state_digest(), digest);
     let confirm = json!({"verb": "confirm", "scope": ada, "id": nuts.id});

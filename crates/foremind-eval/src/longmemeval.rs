@@ -28,6 +28,8 @@ struct Question {
     asked_ms: i64,
     /// Earliest first.
     evidence: Vec<String>,
+    /// Whether what the owner said, which alone is told, holds the answer.
+    answerable: bool,
 }
 
 struct Session {
@@ -106,7 +108,9 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
                 explain("STALE", question, &prompt, &found);
             }
         }
-        lost.add(prompt.context.is_empty() && !first);
+        if question.answerable {
+            lost.add(prompt.context.is_empty() && !first);
+        }
         if arguments.explain && !first {
             explain("MISSED", question, &prompt, &found);
         }
@@ -181,6 +185,11 @@ fn read(arguments: &Arguments) -> Result<(Vec<Question>, BTreeMap<String, Sessio
             .as_array()
             .filter(|told| told.len() == ids.len() && told.len() == dates.len())
             .ok_or_else(|| bad("haystack_sessions"))?;
+        let turns = || told.iter().filter_map(Value::as_array).flatten();
+        // Without marks every question counts.
+        let marked = turns().any(|turn| turn["has_answer"].is_boolean());
+        let holds = |turn: &Value| turn["has_answer"] == true && turn["role"] == "user";
+        let answerable = !marked || turns().any(holds);
         for ((id, date), turns) in ids.iter().zip(&dates).zip(told) {
             let turns = turns.as_array().ok_or_else(|| bad("haystack_sessions"))?;
             let session = Session {
@@ -209,6 +218,7 @@ fn read(arguments: &Arguments) -> Result<(Vec<Question>, BTreeMap<String, Sessio
             text: text("question")?.to_owned(),
             asked_ms: dates::parse(text("question_date")?).ok_or_else(|| bad("question_date"))?,
             evidence,
+            answerable,
         });
     }
     Ok((questions, sessions))
@@ -299,6 +309,7 @@ mod tests {
             text: String::new(),
             asked_ms,
             evidence: evidence.iter().map(|id| (*id).to_owned()).collect(),
+            answerable: true,
         }
     }
 

@@ -27,6 +27,8 @@ pub(crate) struct Memory<'s> {
     scope: Scope,
     writer: WriterId,
     calls: u64,
+    /// Who the prompts are for.
+    pub(crate) audience: Audience,
 }
 
 impl<'s> Memory<'s> {
@@ -44,6 +46,7 @@ impl<'s> Memory<'s> {
             scope: Scope::user(user),
             writer: WriterId(writer),
             calls: 0,
+            audience: audience(),
         })
     }
 
@@ -181,7 +184,7 @@ impl<'s> Memory<'s> {
             budget_tokens,
             as_of_ms,
             exposure,
-            audience: audience(),
+            audience: self.audience,
             deadline_ms: None,
             explain: true,
         })? {
@@ -200,7 +203,7 @@ impl<'s> Memory<'s> {
             scope,
             budget_tokens,
             as_of_ms: None,
-            audience: audience(),
+            audience: self.audience,
         })? {
             Response::Profile(prompt) => Ok(prompt),
             _ => Err(mismatch()),

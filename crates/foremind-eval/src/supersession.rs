@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use foremind_engine::Prompt;
+use foremind_engine::{Audience, Prompt};
 use foremind_types::{Record, RecordId, Status};
 use serde_json::{Map, Value, json};
 
@@ -19,8 +19,8 @@ const FIRST_DAY_MS: i64 = 1_767_225_600_000;
 const DAY_MS: i64 = 86_400_000;
 /// The time of day at which things are told and asked.
 const NOON_MS: i64 = 43_200_000;
-/// What stands on a line that is history.
-const HISTORY: &str = "(until ";
+/// What stands on a line that is history, behind its text.
+const HISTORY: [&str; 2] = ["; past)", "; may be outdated since "];
 
 /// One scenario.
 struct Scenario {
@@ -176,6 +176,8 @@ struct Seen {
 impl Seen {
     fn of(arguments: &Arguments, scenario: &Scenario, stages: &Stages) -> Result<Self, Problem> {
         let mut memory = Memory::new(1, stages)?;
+        // What is matched is the text as told, names and addresses included.
+        memory.audience = Audience::Device;
         let mut told: Vec<(&Event, Vec<RecordId>)> = Vec::new();
         let mut last = 0;
         for (at, event) in scenario.events.iter().enumerate() {
@@ -216,7 +218,7 @@ impl Seen {
         let lines: Vec<(bool, String)> = prompt
             .prompt
             .lines()
-            .map(|line| (line.contains(HISTORY), folded(line)))
+            .map(|line| (is_history(line), folded(line)))
             .collect();
         let anywhere = |text: &String| {
             let text = folded(text);
@@ -325,6 +327,11 @@ impl Seen {
 
 fn joined(texts: &[String]) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join(" | "))
+}
+
+fn is_history(line: &str) -> bool {
+    let behind = line.rsplit_once("\" (").map_or("", |(_, behind)| behind);
+    HISTORY.iter().any(|mark| behind.contains(mark))
 }
 
 /// Case and white space do not count; marks that the renderer replaces do not either.

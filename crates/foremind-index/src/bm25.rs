@@ -21,7 +21,7 @@ const B: f32 = 0.4;
 const QUERY_TERMS: usize = 256;
 
 /// Number of documents in sight that have a term, times it is asked for, its postings.
-type Wanted<'p> = (u32, u32, &'p [(u32, u32)]);
+type Wanted<'p> = (u32, u32, &'p [Posting]);
 
 /// An inverted index with BM25 ranking.
 ///
@@ -43,8 +43,30 @@ pub struct Bm25 {
 #[derive(Debug, Default)]
 struct Postings {
     term: Arc<str>,
-    /// Document and frequency, in no order.
-    list: Vec<(u32, u32)>,
+    /// In no order.
+    list: Vec<Posting>,
+}
+
+/// A document's place and how often it has the term, in one number: there are more postings than anything else.
+#[derive(Clone, Copy, Debug)]
+struct Posting(u32);
+
+impl Posting {
+    const FREQUENCY_BITS: u32 = 6;
+    /// More is counted as so often: the score hardly grows any more.
+    const FREQUENCY_MOST: u32 = (1 << Self::FREQUENCY_BITS) - 1;
+
+    fn new(place: u32, frequency: u32) -> Self {
+        Self(place << Self::FREQUENCY_BITS | frequency.min(Self::FREQUENCY_MOST))
+    }
+
+    fn place(self) -> u32 {
+        self.0 >> Self::FREQUENCY_BITS
+    }
+
+    fn frequency(self) -> u32 {
+        self.0 & Self::FREQUENCY_MOST
+    }
 }
 
 #[derive(Debug)]
@@ -82,9 +104,17 @@ pub struct Lexical<'i> {
     touched: Vec<u32>,
     /// Weight of all terms.
     all_weight: f32,
+    /// Documents in sight.
+    in_sight: u64,
 }
 
 impl Lexical<'_> {
+    /// How many documents stand in the groups that were seen.
+    #[must_use]
+    pub fn in_sight(&self) -> u64 {
+        self.in_sight
+    }
+
     /// The documents that `accepts`: best first, ties by id, at most `limit`.
     #[must_use]
     pub fn best(&self, accepts: &dyn Fn(RecordId) -> bool, limit: usize) -> Vec<LexicalHit> {
@@ -157,7 +187,7 @@ impl Bm25 {
         };
         for run in numbers.chunk_by(|a, b| a == b) {
             let list = &mut self.postings[run[0] as usize].list;
-            list.push((place, run.len() as u32));
+            list.push(Posting::new(place, run.len() as u32));
         }
         numbers.dedup();
         let terms = numbers.into_boxed_slice();
@@ -196,7 +226,7 @@ impl Bm25 {
         totals.length -= u64::from(document.length);
         for number in document.terms {
             let postings = &mut self.postings[number as usize];
-            if let Some(at) = postings.list.iter().position(|(d, _)| *d == place) {
+            if let Some(at) = postings.list.iter().position(|one| one.place() == place) {
                 postings.list.swap_remove(at);
             }
             if postings.list.is_empty() {
@@ -234,7 +264,7 @@ impl Bm25 {
         };
         let documents = shortest
             .iter()
-            .filter_map(|(place, _)| self.documents[*place as usize].as_ref());
+            .filter_map(|one| self.documents[one.place() as usize].as_ref());
         let seen = documents.filter(|document| sees(document.group));
         let ids: Vec<RecordId> = seen.take(most + 1).map(|document| document.id).collect();
         if ids.len() > most { Vec::new() } else { ids }
@@ -249,6 +279,7 @@ impl Bm25 {
             sums: Vec::new(),
             touched: Vec::new(),
             all_weight: 0.0,
+            in_sight: 0,
         };
         let seen: Vec<bool> = (0..self.groups.len() as u32).map(sees).collect();
         let (mut count, mut length) = (0_u64, 0_u64);
@@ -256,6 +287,7 @@ impl Bm25 {
             count += u64::from(totals.documents);
             length += totals.length;
         }
+        lexical.in_sight = count;
         if count == 0 {
             return lexical;
         }
@@ -280,14 +312,14 @@ impl Bm25 {
                 true => list.len(),
                 false => list
                     .iter()
-                    .filter(|(place, _)| in_sight(*place).is_some())
+                    .filter(|one| in_sight(one.place()).is_some())
                     .count(),
             };
             wanted.push((having as u32, repeated, list));
         }
         // Rarest first; the sort is stable and the map gave the terms in order, so that sums are rounded alike everywhere.
         sort_by_key(&mut wanted, |(having, ..)| *having);
-        let no_work_left = |list: &[(u32, u32)], work: &mut Work| !work.take(list.len() as u64);
+        let no_work_left = |list: &[Posting], work: &mut Work| !work.take(list.len() as u64);
         for (having, repeated, list) in wanted {
             let having = f64::from(having);
             let weight = ln(1.0 + (count as f64 - having + 0.5) / (having + 0.5)) as f32;
@@ -300,15 +332,16 @@ impl Bm25 {
             }
             let most = repeated as f32 * weight * (K1 + 1.0);
             let per_length = K1 * B / average as f32;
-            for (place, frequency) in list {
-                let Some(document) = in_sight(*place) else {
+            for posting in list {
+                let place = posting.place();
+                let Some(document) = in_sight(place) else {
                     continue;
                 };
-                let frequency = *frequency as f32;
+                let frequency = posting.frequency() as f32;
                 let long = K1 * (1.0 - B) + per_length * document.length as f32;
-                let sum = &mut lexical.sums[*place as usize];
+                let sum = &mut lexical.sums[place as usize];
                 if sum.1 == 0.0 {
-                    lexical.touched.push(*place);
+                    lexical.touched.push(place);
                 }
                 sum.0 += most * frequency / (frequency + long);
                 sum.1 += weight;

@@ -691,6 +691,12 @@ pub enum Relation {
     Beside,
 }
 
+/// Why two statements conflict, where the later one says that something changed: it may have taken the earlier one's place.
+pub const MAY_REPLACE: &str = "may take its place";
+
+/// Why a statement replaces an earlier one that told of a trouble.
+pub const SETTLES: &str = "what came of it";
+
 /// A relation and what it rests on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Compared {
@@ -739,11 +745,11 @@ impl Changes {
             .weights
             .retire
             .saturating_add(if said { 0 } else { UNSAID });
-        if score >= least {
+        if score >= least && !is_thin(earlier, later, closeness) {
             let (relation, why) = if later.has(Cue::Correct) {
                 (Relation::Corrects, "a correction of it")
             } else if earlier.has(Cue::Trouble) && later.has(Cue::Solved) {
-                (Relation::Replaces, "what came of it")
+                (Relation::Replaces, SETTLES)
             } else if later.has(Cue::Return) {
                 (Relation::Replaces, "back to what was before")
             } else if later.has(Cue::End)
@@ -758,7 +764,12 @@ impl Changes {
             return found(relation, why, score);
         }
         if score >= self.weights.doubt {
-            return found(Relation::Conflicts, "may contradict it", score);
+            let why = if said {
+                MAY_REPLACE
+            } else {
+                "may contradict it"
+            };
+            return found(Relation::Conflicts, why, score);
         }
         found(Relation::Apart, "about something else", score)
     }

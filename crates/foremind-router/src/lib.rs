@@ -46,7 +46,7 @@ use foremind_guard::Guarded;
 use foremind_types::order::sort_by_key;
 use foremind_types::{Ambient, Domain, HeadId, Judgement, Route, Severity, Stage, Subject};
 
-pub use changes::{Compared, FEATURE_NAMES, Facts, Relation};
+pub use changes::{Compared, FEATURE_NAMES, Facts, MAY_REPLACE, Relation, SETTLES};
 pub use data::{MissingFile, has_data, install_data};
 pub use identifiers::{IdentifierKind, avoided, identifiers};
 pub use join::{Bearing, Query};

@@ -286,7 +286,14 @@ pub(crate) fn stated_start(words: &Words, at: &Ambient) -> Option<i64> {
             words.folded(end),
             "to" | "until" | "till" | "through" | "bis"
         );
-        if !span && day > clock.today {
+        // "The overtime from December is paid" tells which overtime.
+        let which = word == "from"
+            && !opens
+            && matches!(
+                words.folded(end),
+                "is" | "was" | "are" | "were" | "has" | "have" | "came" | "arrived"
+            );
+        if !span && !which && day > clock.today {
             return start(day);
         }
     }
@@ -775,6 +782,7 @@ mod tests {
         check("We're flying to Crete on 9 May", None);
         check("a room from the 10th to the 17th of July", None);
         check("I started on 12 November", None);
+        check("The overtime from December is in my account", None);
         check("from 1 to 3 am UTC", None);
         check("As of 20 November I live here", None);
     }

@@ -206,7 +206,7 @@ pub(crate) fn judge(
             routing.route.tier = Tier::Store;
             routing.route.grade = Grade::Informer;
             routing.route.severity = Severity::Mild;
-            routing.route.ttl = Ttl::UntilChanged;
+            routing.route.ttl = ttl_in_store(routing.route.ttl);
             routing.route.priority = priority(Grade::Informer, Severity::Mild, score);
             routing.route.reasons.insert(0, reason);
         }
@@ -217,7 +217,7 @@ pub(crate) fn judge(
     routing.route.score = score;
     let domain = Domain::ALL[strongest(domains)];
     if score < calibration.threshold {
-        routing.route.ttl = Ttl::UntilChanged;
+        routing.route.ttl = ttl_in_store(routing.route.ttl);
         if score >= calibration.asked && strongest(ttls) != SESSION {
             routing.keep = Keep::Record;
             routing.route.judgement = Judgement::Pending;
@@ -272,6 +272,14 @@ pub(crate) fn judge(
         route.judgement = Judgement::Pending;
     }
     Ok(routing)
+}
+
+/// What happened today does not end with the day, but "for two weeks" does.
+fn ttl_in_store(ttl: Ttl) -> Ttl {
+    match ttl {
+        Ttl::Dated { .. } => ttl,
+        _ => Ttl::UntilChanged,
+    }
 }
 
 /// Place of the largest number, the first among equals.
@@ -455,6 +463,15 @@ mod tests {
         assert!(lexical(text).route.ttl.until_ms().is_some());
         let route = judged(text, &logits(&[(2, 5.0)])).unwrap().route;
         assert_eq!((route.tier, route.ttl), (Tier::Store, Ttl::UntilChanged));
+    }
+
+    #[test]
+    fn an_end_that_is_named_stays() {
+        let text = "For the next two weeks I sit in the Ghent building";
+        let ends = lexical(text).route.ttl;
+        assert!(matches!(ends, Ttl::Dated { .. }));
+        let route = judged(text, &logits(&[(2, 5.0)])).unwrap().route;
+        assert_eq!((route.tier, route.ttl), (Tier::Store, ends));
     }
 
     #[test]

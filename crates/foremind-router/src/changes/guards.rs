@@ -37,6 +37,32 @@ pub(super) const VERY_CLOSE: i32 = 700;
 /// Cosine of statements on one matter that share no word, in thousandths.
 pub(super) const CLOSE: i32 = 400;
 
+/// Stems that both have.
+fn common(earlier: &Facts, later: &Facts) -> usize {
+    let shared = |s: &&Stem| earlier.stems.iter().any(|e| e.stem == s.stem);
+    later.stems.iter().filter(shared).count()
+}
+
+fn is_long(earlier: &Facts, later: &Facts) -> bool {
+    later.stems.len().max(earlier.stems.len()) > CHATTER_STEMS
+}
+
+fn very_close(closeness: Option<i32>) -> bool {
+    closeness.is_some_and(|close| close >= VERY_CLOSE)
+}
+
+/// It corrects, settles or takes back something, so that even long statements that share little may be about one matter.
+fn announced(earlier: &Facts, later: &Facts) -> bool {
+    later.has(Cue::Correct)
+        || later.has(Cue::Return)
+        || (earlier.has(Cue::Trouble) && later.has(Cue::Solved))
+}
+
+/// So little in common that the earlier one may be doubted at most.
+pub(super) fn is_thin(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> bool {
+    is_long(earlier, later) && common(earlier, later) < 3 && !very_close(closeness)
+}
+
 /// Why nothing of `earlier` may be retired by `later`, whatever the score says.
 pub(super) fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Option<&'static str> {
     let shares = later
@@ -44,13 +70,9 @@ pub(super) fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Op
         .iter()
         .any(|s| earlier.stems.iter().any(|e| e.stem == s.stem));
     // In ordinary talk everything resembles everything a little: chatter that shares a word or a matter retires nothing.
-    let common = later
-        .stems
-        .iter()
-        .filter(|s| earlier.stems.iter().any(|e| e.stem == s.stem))
-        .count();
-    let long = later.stems.len().max(earlier.stems.len()) > CHATTER_STEMS;
-    if long && common < 3 && closeness.is_none_or(|close| close < VERY_CLOSE) {
+    let common = common(earlier, later);
+    let enough = if announced(earlier, later) { 2 } else { 3 };
+    if is_long(earlier, later) && common < enough && !very_close(closeness) {
         return Some("too little in common");
     }
     if later.has(Cue::Passing) || earlier.has(Cue::Passing) {
