@@ -141,6 +141,6 @@ mod tests {
         let named = |name: &str| cues.cues.iter().position(|cue| cue.name == name);
         let weight = |name: &str| kinds.weight(named(name).unwrap() as u16);
         assert!(weight("acids") > weight("cooking"));
-        assert!(weight("grapefruit") > weight("travel"));
+        assert!(weight("grapefruit") > weight("exertion"));
     }
 }
