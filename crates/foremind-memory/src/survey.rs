@@ -409,7 +409,11 @@ impl Survey {
             Asked::Profile(key) => {
                 let value = values.first().cloned().flatten();
                 if let Some(vault) = &walk.vault {
-                    match vault.read_profile(value.clone()) {
+                    // What a reader need not look at, a survey does: the checksum.
+                    let sound = value
+                        .as_deref()
+                        .map_or(Ok(()), |v| walk.salvage.check(&key, v));
+                    match sound.and_then(|()| vault.read_profile(value.clone())) {
                         Ok(heard) => {
                             if self.receipt.is_some() {
                                 self.held.extend(heard.iter().map(|one| one.record.id));

@@ -205,7 +205,8 @@ fn small() -> Desk {
 
 #[test]
 fn altered_bytes_are_a_typed_error_and_never_an_empty_memory() {
-    let desk = small();
+    let mut desk = small();
+    let texts = desk.texts();
     let attempt = |store: MemoryStore| {
         let mut store = store;
         let before = store.values().clone();
@@ -230,6 +231,15 @@ fn altered_bytes_are_a_typed_error_and_never_an_empty_memory() {
             for bit in bits {
                 let mut store = desk.store.clone();
                 store.values_mut().get_mut(key).unwrap()[at] ^= 1 << bit;
+                // The seal covers all of a value of the log but its checksum, which is looked at by `verify` alone.
+                if Key::is_of_log(key.as_str()) && (32..48).contains(&at) {
+                    assert_eq!(
+                        Desk::on(store, 5).texts(),
+                        texts,
+                        "{key} byte {at} bit {bit}"
+                    );
+                    continue;
+                }
                 let error = attempt(store);
                 assert_eq!(error.code, ErrorCode::Corrupt, "{key} byte {at} bit {bit}");
                 assert!(error.message.contains(key.as_str()), "{}", error.message);

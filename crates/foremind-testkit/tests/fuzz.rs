@@ -108,7 +108,9 @@ fn fuzz(name: &str, seeds: &[Vec<u8>], mut body: impl FnMut(&[u8])) {
         rounds += 1;
     }
     if let (Some(before), Some(after)) = (before, peak_kib()) {
-        assert!(after - before < MEMORY_KIB, "{} KiB", after - before);
+        // The system's count of the peak is not exact.
+        let grown = after.saturating_sub(before);
+        assert!(grown < MEMORY_KIB, "{grown} KiB");
     }
     println!("{name}: {rounds} rounds");
 }
