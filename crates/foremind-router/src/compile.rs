@@ -146,10 +146,11 @@ pub(crate) fn lexicon(files: &[(&str, &str)]) -> Result<String, String> {
     Ok(format!("{}\n{}", meanings.join(","), lines.concat()))
 }
 
-/// The cues of questions: a line with their names and domains (`name domain`, separated by commas), then their phrases.
+/// The cues of questions: a line with their names and domains (`name domain`, separated by commas), their phrases, an empty line, and
+/// the cue of each phrase by its place, which packs better than beside it.
 pub(crate) fn cues(file: (&str, &str)) -> Result<String, String> {
     let mut names: Vec<String> = Vec::new();
-    let mut phrases = Phrases::default();
+    let mut phrases: BTreeSet<(bool, String, usize)> = BTreeSet::new();
     each_line(file, |line| {
         let [name, domain, list] = fields(line)?;
         let entry = format!("{name} {domain}");
@@ -160,12 +161,23 @@ pub(crate) fn cues(file: (&str, &str)) -> Result<String, String> {
             return Err("a cue without a name, or named twice".to_owned());
         }
         for phrase in list.split(',') {
-            phrases.add(phrase.trim(), Some(names.len()))?;
+            let (line, stem) = Phrases::line(phrase.trim(), None)?;
+            phrases.insert((stem, line, names.len()));
         }
         names.push(entry);
         Ok(())
     })?;
-    Ok(format!("{}\n{}", names.join(","), phrases.into_text()))
+    let lines = |of_stems: bool| -> String {
+        let lines = phrases.iter().filter(|(stem, ..)| *stem == of_stems);
+        lines.map(|(_, line, _)| format!("{line}\n")).collect()
+    };
+    let numbers = phrases.iter().map(|(.., cue)| character(*cue));
+    let numbers: String = numbers.collect::<Result<_, _>>()?;
+    let (whole, stems) = (lines(false), lines(true));
+    Ok(format!(
+        "{}\n{whole}\n{stems}\n{numbers}\n",
+        names.join(",")
+    ))
 }
 
 /// Names of the cues that [`cues`] has made a table of.
@@ -316,8 +328,8 @@ fn conditions(
 }
 
 /// What betrays that a statement is of a kind: a line with the number of lists; the phrases, those of a list with its number, the
-/// others without one, since theirs is their place after the lists; an empty line; and the conditions by their first slot, four
-/// characters each: first slot, kind, marks, second slot from 1 or 0.
+/// others without one, since theirs is their place after the lists; an empty line; and the conditions by their first slot, a line for
+/// each column: first slot less that of the condition before, kind, marks, second slot from 1 or 0.
 pub(crate) fn triggers(file: (&str, &str), cues: &str) -> Result<String, String> {
     let (kinds, lists) = read_kinds(file, cues)?;
     let mut phrases = Phrases::default();
@@ -345,13 +357,20 @@ pub(crate) fn triggers(file: (&str, &str), cues: &str) -> Result<String, String>
     }
     found.sort_by_key(|(condition, _)| condition.first);
     let mut text = format!("{}\n{}\n", character(lists.len())?, phrases.into_text());
+    let mut columns = [const { String::new() }; 4];
+    let mut before = 0;
     for (condition, kind) in found {
         let second = condition.second.map_or(0, |slot| slot + 1);
-        for number in [condition.first, kind, condition.marks, second] {
-            text.push(character(number)?);
+        let row = [condition.first - before, kind, condition.marks, second];
+        before = condition.first;
+        for (column, number) in columns.iter_mut().zip(row) {
+            column.push(character(number)?);
         }
     }
-    text.push('\n');
+    for column in columns {
+        text.push_str(&column);
+        text.push('\n');
+    }
     Ok(text)
 }
 

@@ -123,26 +123,19 @@ mod tests {
     use super::*;
     use crate::compile;
 
+    /// The rows whose phrases stand in a text, by the order of the cues that they are made.
     fn found(rows: &[(&str, u16)], text: &str) -> Vec<u16> {
-        // The number of a row is the place of its cue.
-        let most = rows.iter().map(|(_, number)| *number).max().unwrap_or(0);
-        let lines: Vec<String> = (0..=most)
-            .map(|number| {
-                let of_number = rows.iter().filter(|row| row.1 == number);
-                let phrases: Vec<&str> = of_number.map(|row| row.0).collect();
-                let phrases = if phrases.is_empty() {
-                    "none of them".to_owned()
-                } else {
-                    phrases.join(",")
-                };
-                format!("cue{number}\tfood\t{phrases}\n")
-            })
-            .collect();
-        let table = compile::cues(("t.tsv", &lines.concat())).unwrap();
+        let line = |(phrase, number): &(&str, u16)| format!("cue{number}\tfood\t{phrase}\n");
+        let lines: String = rows.iter().map(line).collect();
+        let table = compile::cues(("t.tsv", &lines)).unwrap();
         let (_, table) = String::leak(table).split_once('\n').unwrap();
         let mut ids = Vec::new();
-        let (phrases, _) = Phrases::of(table, 0);
-        phrases.find(&Words::of(text), |place| ids.push(place.id));
+        let (phrases, cues) = Phrases::of(table, 0);
+        let cues: Vec<char> = cues.chars().collect();
+        phrases.find(&Words::of(text), |place| {
+            let cue = compile::number(cues[usize::from(place.id)]);
+            ids.push(rows[cue].1);
+        });
         ids
     }
 

@@ -3,6 +3,7 @@
 use foremind_types::Domain;
 use foremind_types::data::File;
 
+use crate::compile::number;
 use crate::data::table_file;
 use crate::phrases::Phrases;
 use crate::words::Words;
@@ -62,6 +63,8 @@ pub(crate) struct Cue {
 pub(crate) struct Cues {
     pub(crate) cues: Vec<Cue>,
     phrases: Phrases,
+    /// The cue of each phrase, by its place.
+    of_phrases: Vec<u16>,
 }
 
 impl Cues {
@@ -75,9 +78,12 @@ impl Cues {
                 domain: Domain::parse(domain).unwrap_or(Domain::General),
             }
         };
+        let (phrases, of_phrases) = Phrases::of(phrases, 0);
+        let of_phrases = of_phrases.trim_end().chars();
         Self {
             cues: cues.split(',').map(cue).collect(),
-            phrases: Phrases::of(phrases, 0).0,
+            phrases,
+            of_phrases: of_phrases.map(|cue| number(cue) as u16).collect(),
         }
     }
 
@@ -91,10 +97,12 @@ impl Cues {
         let mut set = CueSet::default();
         let mut places: Vec<(u16, usize, usize)> = Vec::new();
         self.phrases.find(words, |place| {
-            let one = CueSet::of(place.id);
-            if !set.meets(&one) {
-                set.insert(place.id);
-                places.push((place.id, place.from, place.to));
+            let Some(cue) = self.of_phrases.get(usize::from(place.id)) else {
+                return;
+            };
+            if !set.meets(&CueSet::of(*cue)) {
+                set.insert(*cue);
+                places.push((*cue, place.from, place.to));
             }
         });
         (set, places)

@@ -77,11 +77,14 @@ impl Triggers {
 
     fn conditions(&self) -> &[Condition] {
         self.conditions.get_or_init(|| {
-            let mut numbers = self.written.trim_end().chars().map(number);
-            let mut next = || {
-                let mut next = || numbers.next();
-                let (first, kind, marks, second) = (next()?, next()?, next()?, next()?);
-                Some(Condition {
+            let mut columns = self.written.lines().map(|line| line.chars().map(number));
+            let mut column = || columns.next().into_iter().flatten();
+            let (firsts, kinds, marks, seconds) = (column(), column(), column(), column());
+            let mut first = 0;
+            let rows = firsts.zip(kinds).zip(marks).zip(seconds);
+            rows.map(|(((further, kind), marks), second)| {
+                first += further;
+                Condition {
                     kind: kind as u16,
                     first: first as u16,
                     second: second.checked_sub(1).map(|slot| slot as u16),
@@ -92,9 +95,9 @@ impl Triggers {
                         _ => Force::Tied,
                     },
                     plain: marks & PLAIN != 0,
-                })
-            };
-            core::iter::from_fn(&mut next).collect()
+                }
+            })
+            .collect()
         })
     }
 
