@@ -61,7 +61,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let triggers = compile::triggers(consequences_file, &cues)?;
     write("lexicon.tsv", &lexicon)?;
     write("questions.tsv", &cues)?;
-    write("kinds.tsv", &compile::kinds(consequences_file, &cues)?)?;
+    write("fact_kinds.tsv", &compile::kinds(consequences_file, &cues)?)?;
     write("triggers.tsv", &triggers)?;
     write(
         "identifiers.tsv",

@@ -46,7 +46,7 @@ testIn('budgets, limits, ids, scopes, options', async (directory) => {
     await assert.rejects(memory.remember(scope, 'I ski.'), failsWith('invalid-argument'), JSON.stringify(scope));
     await assert.rejects(memory.stats(scope), failsWith('invalid-argument'), JSON.stringify(scope));
   }
-  for (const target of [undefined, 'all', {}, { id: 'x' }, { thread: '' }, { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', thread: 't' }]) {
+  for (const target of [undefined, 'everything', {}, { id: 'x' }, { thread: '' }, { id: '01ARZ3NDEKTSV4RRFFQ69G5FAV', thread: 't' }]) {
     await assert.rejects(memory.forget(me, target), failsWith('invalid-argument'), JSON.stringify(target));
   }
   for (const options of [null, 5, 'x', [], { tier: 'top' }, { role: 'me' }, { thread: 'a b' }, { signal: {} }]) {

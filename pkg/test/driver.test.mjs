@@ -186,7 +186,7 @@ test('told before the embedder is there: lexical at once, encoded afterwards, wi
   const progress = [];
   const memory = new OpenMemory('ada', opened);
   memory.on('progress', (detail) => progress.push(detail));
-  const texts = Array.from({ length: 20 }, (_, n) => `Note ${'x'.repeat(n)} number ${n}.`);
+  const texts = Array.from({ length: 20 }, (_, n) => `Note ${'x'.repeat(n + 1)} number ${n}.`);
   for (const text of texts) await memory.remember(me, text);
   assert.equal((await memory.recall(me, 'which notes are there?')).lexicalOnly, true);
   assert.equal((await memory.stats(me)).withoutVector, 20);

@@ -402,7 +402,15 @@ fn data(workspace: &Workspace, tables: &Path) -> Result<String, Error> {
     for path in paths {
         if path.extension().is_some_and(|ending| ending == "tsv") {
             let text = fs::read_to_string(&path).map_err(Error::io("read", &path))?;
-            bundle.push_str(&format!("\u{1}{}\n{text}", file_name(&path)));
+            let mark = format!("\u{1}{}\n", file_name(&path));
+            if bundle.contains(&mark) {
+                return Err(Error::Artefact(format!(
+                    "two data files have the name {}",
+                    file_name(&path)
+                )));
+            }
+            bundle.push_str(&mark);
+            bundle.push_str(&text);
         }
     }
     Ok(bundle)

@@ -105,6 +105,12 @@ mod tests {
         assert!(has_data());
         for file in files() {
             assert!(!file.text().contains(data::MARK), "{}", file.name);
+            // In a bundle a name is all that tells them apart.
+            let same = files()
+                .iter()
+                .filter(|other| other.name == file.name)
+                .count();
+            assert_eq!(same, 1, "{}", file.name);
         }
     }
 }

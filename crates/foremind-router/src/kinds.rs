@@ -11,7 +11,7 @@ use crate::data::table_file;
 use crate::questions::CueSet;
 
 /// The table.
-pub(crate) const FILE: File = table_file!("kinds.tsv");
+pub(crate) const FILE: File = table_file!("fact_kinds.tsv");
 
 /// Begins the names of reasons that say which kind of fact a statement is.
 pub const REASON: &str = "kind-";
