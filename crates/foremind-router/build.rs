@@ -1,6 +1,7 @@
 //! Makes the tables of `src/compile.rs` out of `data/*.tsv`, and lays the other data files beside them: what is found in `$OUT_DIR/data`
 //! is what the router reads, compiled in or handed over.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
@@ -43,7 +44,14 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let read = |name: &str| fs::read_to_string(Path::new("data").join(name));
     let out = PathBuf::from(env::var("OUT_DIR")?).join("data");
     fs::create_dir_all(&out)?;
-    let write = |name: &str, text: &str| write_if_changed(&out.join(name), text.as_bytes());
+    // What an earlier build has left would be handed over with the rest.
+    let mut left: BTreeSet<PathBuf> = fs::read_dir(&out)?
+        .map(|entry| entry.map(|e| e.path()))
+        .collect::<Result<_, _>>()?;
+    let mut write = |name: &str, text: &str| {
+        left.remove(&out.join(name));
+        write_if_changed(&out.join(name), text.as_bytes())
+    };
 
     let texts: Vec<String> = LEXICON
         .iter()
@@ -87,6 +95,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "inner_words.tsv",
         &compile::inner_words(&written, &[&lexicon, &cues, &triggers]),
     )?;
+    for path in left {
+        fs::remove_file(path)?;
+    }
     Ok(())
 }
 
