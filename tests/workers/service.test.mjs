@@ -59,7 +59,10 @@ describe('the service in workerd', () => {
     const exported = await ask('GET /v1/export?tenant=b&user=u', KEY);
     assert.equal(exported.status, 200);
     assert.match(exported.text, /tree nuts/);
-    assert.deepEqual((await ask(`DELETE /v1/records/${list.records[0].id}`, token)).answer, { erased: 1 });
+    const { erased, receipt } = (await ask(`DELETE /v1/records/${list.records[0].id}`, token)).answer;
+    assert.equal(erased, 1);
+    assert.equal(receipt.counts.records, 1);
+    assert.match(receipt.mac, /^[0-9a-f]{64}$/);
     assert.equal((await ask(`GET /v1/records/${list.records[0].id}`, token)).answer.code, 'unknown-id');
     assert.equal((await ask('DELETE /v1/memory?tenant=b&user=u', KEY)).status, 204);
     assert.equal((await ask('GET /v1/export?tenant=b&user=u', KEY)).status, 404);

@@ -4,7 +4,7 @@
 //! who had just written it under the head before finds that head gone and writes it anew.
 
 use foremind_engine::Response;
-use foremind_types::{Ambient, Change, Digest, Error, Receipt, RecordId};
+use foremind_types::{Ambient, Change, Digest, ErasedCounts, Error, Receipt, RecordId};
 use foremind_vault::Draws;
 use serde::Serialize;
 
@@ -131,10 +131,15 @@ impl Memory {
         let generation = self.generation() + 1;
         let root = self.vault().root(self.engine().all_stored())?;
         let Some((erasure, counts)) = op.erasure.as_mut().and_then(|erasure| {
-            let Some(Response::Forget { counts, .. }) = &erasure.response else {
-                return None;
+            let counts = match &erasure.response {
+                Some(Response::Forget { counts, .. }) => *counts,
+                // What was written anew is gone in its first form: proven like the rest, though nobody asked for a receipt.
+                Some(Response::Rescan(found)) => ErasedCounts {
+                    records: found.redacted,
+                    ..ErasedCounts::default()
+                },
+                _ => return None,
             };
-            let counts = *counts;
             Some((erasure, counts))
         }) else {
             return Err(out_of_turn());
