@@ -161,7 +161,9 @@ export function openOptionsOf(options: unknown): CheckedOptions {
 
 /** The lines of a policy; the core reads them and names a line that it cannot use. */
 function policyOf(policy: unknown): string {
-  if (typeof policy !== 'object' || policy === null || Array.isArray(policy)) return textOf(policy, 'policy');
+  // What has its entries elsewhere, as a Map has, would be a policy of nothing.
+  const plain = typeof policy === 'object' && policy !== null && [Object.prototype, null].includes(Object.getPrototypeOf(policy));
+  if (!plain) return textOf(policy, 'policy');
   return textOf(Object.entries(policy).map(([kind, action]) => `${kind} = ${String(action)}`).join('\n'), 'policy');
 }
 

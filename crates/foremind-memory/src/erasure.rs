@@ -16,6 +16,8 @@ use crate::{Memory, Step};
 /// An erasure that is stored, on its way to its receipt.
 #[derive(Debug)]
 pub(crate) struct Erasure {
+    /// Records that it erases.
+    records: u32,
     /// Root over the tombstones.
     erased: Digest,
     /// Values deleted so far.
@@ -63,6 +65,7 @@ impl Memory {
         let (change, erased) = self.vault().bury(&tombstones);
         changes.push(change);
         Some(Erasure {
+            records: tombstones.len() as u32,
             erased,
             values: 0,
             response: None,
@@ -133,12 +136,12 @@ impl Memory {
         let Some((erasure, counts)) = op.erasure.as_mut().and_then(|erasure| {
             let counts = match &erasure.response {
                 Some(Response::Forget { counts, .. }) => *counts,
-                // What was written anew is gone in its first form: proven like the rest, though nobody asked for a receipt.
-                Some(Response::Rescan(found)) => ErasedCounts {
-                    records: found.redacted,
+                // What is written anew is gone in its first form: proven like the rest, though nobody asked for a receipt.
+                Some(_) => ErasedCounts {
+                    records: erasure.records,
                     ..ErasedCounts::default()
                 },
-                _ => return None,
+                None => return None,
             };
             Some((erasure, counts))
         }) else {
