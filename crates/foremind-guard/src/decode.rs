@@ -1,5 +1,5 @@
 //! Texts inside of texts: base64, hexadecimal, percent signs, escapes. Bounded: what is decoded is shorter than where it stood,
-//! and it goes two levels deep.
+//! and it goes [`LEVELS`] levels deep.
 
 use core::ops::Range;
 

@@ -225,7 +225,7 @@ fn read_kinds<'t>(
         let cues: BTreeSet<usize> = affects.split(',').map(cue).collect::<Result<_, _>>()?;
         // Read here once so that an error names its line.
         for trigger in triggers.split(',') {
-            conditions(trigger, &lists, &mut |_| Ok(0))?;
+            read_condition(trigger, &lists, &mut |_| Ok(0))?;
         }
         kinds.push(Kind {
             name,
@@ -277,7 +277,7 @@ pub(crate) const NEAR: usize = 4;
 pub(crate) const PLAIN: usize = 8;
 
 /// Reads one condition; `slot` gives a phrase its slot.
-fn conditions(
+fn read_condition(
     trigger: &str,
     lists: &[[&str; 2]],
     slot: &mut dyn FnMut(&str) -> Result<usize, String>,
@@ -344,7 +344,7 @@ pub(crate) fn triggers(file: (&str, &str), cues: &str) -> Result<String, String>
     }
     for (_, trigger) in &of_kinds {
         let mut slot = |phrase: &str| phrases.add(phrase, None).map(|()| 0);
-        conditions(trigger, &lists, &mut slot)?;
+        read_condition(trigger, &lists, &mut slot)?;
     }
     let places = phrases.places(lists.len());
     let mut found = Vec::new();
@@ -353,7 +353,7 @@ pub(crate) fn triggers(file: (&str, &str), cues: &str) -> Result<String, String>
             let place = places.get(&Phrases::line(phrase, None)?);
             place.copied().ok_or_else(|| "unknown phrase".to_owned())
         };
-        found.push((conditions(trigger, &lists, &mut slot)?, kind));
+        found.push((read_condition(trigger, &lists, &mut slot)?, kind));
     }
     found.sort_by_key(|(condition, _)| condition.first);
     let mut text = format!("{}\n{}\n", character(lists.len())?, phrases.into_text());
