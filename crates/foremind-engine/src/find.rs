@@ -263,6 +263,8 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
 /// contradict it or belong to it.
 fn shown<'s>(sight: &Sight<'s>, candidates: Vec<Candidate<'s>>) -> Vec<Hit<'s>> {
     let mut listed: BTreeSet<RecordId> = BTreeSet::new();
+    // Lines of what replaced what run together: none is followed twice.
+    let mut followed: BTreeSet<RecordId> = BTreeSet::new();
     let mut hits: Vec<Hit<'s>> = Vec::new();
     for candidate in candidates {
         let by = [
@@ -278,7 +280,7 @@ fn shown<'s>(sight: &Sight<'s>, candidates: Vec<Candidate<'s>>) -> Vec<Hit<'s>> 
         let places = if sight.sees(own) || sight.is_past(own) {
             vec![own]
         } else {
-            let successors = sight.successors(own.id).into_iter();
+            let successors = sight.successors(own.id, &mut followed).into_iter();
             successors.filter_map(|id| sight.record(id)).collect()
         };
         for record in places {

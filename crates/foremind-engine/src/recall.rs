@@ -1,6 +1,7 @@
 //! The prompt of a query: the visible profile, what bears on the question, and what was found for it.
 
 use std::collections::BTreeSet;
+use std::sync::OnceLock;
 
 use foremind_types::small::SmallMap;
 
@@ -160,16 +161,22 @@ impl<'s> Sight<'s> {
             )
     }
 
-    /// The visible records that took the place of `id`, by id.
-    pub(crate) fn successors(&self, id: RecordId) -> BTreeSet<RecordId> {
+    /// The visible records that took the place of `id`, by id. What is in `seen` was come by before and is passed over.
+    pub(crate) fn successors(
+        &self,
+        id: RecordId,
+        seen: &mut BTreeSet<RecordId>,
+    ) -> BTreeSet<RecordId> {
         let mut found = BTreeSet::new();
-        let mut seen = BTreeSet::from([id]);
+        let mut steps = 0;
+        seen.insert(id);
         let mut ahead = vec![id];
         while let Some(id) = ahead.pop() {
             for next in self.state.replaced_by(id) {
-                if seen.len() >= LINE_STEPS || !seen.insert(next) {
+                if steps >= LINE_STEPS || !seen.insert(next) {
                     continue;
                 }
+                steps += 1;
                 let Some(record) = self.state.record(next) else {
                     continue;
                 };
@@ -233,20 +240,30 @@ fn status_as_of(record: &Record, at_ms: i64) -> Status {
     }
 }
 
+/// Tokens of a heading and its break.
+fn heading(text: &str) -> u32 {
+    tokens::estimate_line(text).saturating_add(1)
+}
+
+/// Tokens of what every prompt has.
+fn frame_tokens() -> u32 {
+    static FRAME: OnceLock<u32> = OnceLock::new();
+    *FRAME.get_or_init(|| {
+        heading(render::OPEN) + heading(render::PREAMBLE) + tokens::estimate_line(render::CLOSE)
+    })
+}
+
 /// Renders the prompt.
 pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: u32) -> Prompt {
-    let heading = |text| tokens::estimate_line(text).saturating_add(1);
-    let frame = [render::OPEN, render::PREAMBLE]
-        .into_iter()
-        .map(heading)
-        .sum::<u32>()
-        + tokens::estimate_line(render::CLOSE);
+    let frame = frame_tokens();
     let mut left = budget_tokens.saturating_sub(frame);
 
-    let candidates: Vec<Candidate<'_>> = sight
-        .state
-        .bearing()
-        .filter(|record| profile::is_candidate(record) && sight.sees(record))
+    let bearing = sight.state.bearing().filter(|record| sight.sees(record));
+    let bearing: Vec<&Record> = bearing.collect();
+    let candidates: Vec<Candidate<'_>> = bearing
+        .iter()
+        .copied()
+        .filter(|record| profile::is_candidate(record))
         .filter(|record| {
             question
                 .join
@@ -275,15 +292,11 @@ pub(crate) fn recall(sight: &Sight<'_>, question: &Question<'_>, budget_tokens: 
         for shown in &mut visible.shown {
             shown.why.extend(join.why(&shown.record));
         }
-        let current = sight
-            .state
-            .bearing()
-            .filter(|record| sight.sees(record))
-            .map(|record| Candidate {
-                record,
-                last_heard_ms: sight.state.last_heard_ms(record),
-                mark: Mark::Plain,
-            });
+        let current = bearing.iter().map(|record| Candidate {
+            record,
+            last_heard_ms: sight.state.last_heard_ms(record),
+            mark: Mark::Plain,
+        });
         let room = left.saturating_sub(heading(render::JOINED));
         (joined, unjoined) = fit_joined(sight, join, join.joined(current, &shown), room);
         if !joined.is_empty() {
@@ -438,10 +451,13 @@ fn fit(
             .first()
             .is_none_or(|best| best.record.route.domain == domain);
         let counted = domain != Domain::General && !named.contains(&domain) && !best;
-        let line = render::line(record, sight.mark(record), sight.veil);
+        let full = context.len() >= CONTEXT_ITEMS;
+        // As in the profile: what is not shown is not veiled.
+        let veil = if full { sight.veil.bare() } else { sight.veil };
+        let line = render::line(record, sight.mark(record), veil);
         let tokens = tokens::estimate_line(&line).saturating_add(1);
         let places = of_domain.entry(domain).or_default();
-        let lacks = if context.len() >= CONTEXT_ITEMS {
+        let lacks = if full {
             Some(DroppedReason::Items)
         } else if counted && *places >= CONTEXT_ITEMS_PER_DOMAIN {
             Some(DroppedReason::Domain)

@@ -20,6 +20,7 @@ use foremind_types::{
 use rustc_hash::FxBuildHasher;
 
 use crate::identity::{Identity, identity};
+use crate::veil::{Given, Gives};
 use crate::word_index::WordIndex;
 
 /// So many ids around one are looked through for its conversation.
@@ -85,6 +86,8 @@ struct Added {
     by_owner: bool,
     /// With the winning revisions written into it.
     record: Box<Record>,
+    /// Derived from its text.
+    given: Given,
 }
 
 /// Orders verdicts: the owner's beats any other, else the later one wins.
@@ -274,6 +277,12 @@ impl State {
     /// A record that is not erased.
     pub(crate) fn record(&self, id: RecordId) -> Option<&Record> {
         self.slots.get(&id)?.record()
+    }
+
+    /// What the text of a record gives away, unless it is erased.
+    pub(crate) fn gives(&self, id: RecordId) -> Option<&Gives> {
+        let added = self.slots.get(&id)?.added.as_ref()?;
+        Some(added.given.of(&added.record.text))
     }
 
     /// All records that are not erased, by id.
@@ -508,6 +517,7 @@ impl Slot {
             stamp,
             by_owner: record.route.stage == Stage::Owner,
             record,
+            given: Given::default(),
         });
         self.settle();
         true
@@ -568,6 +578,7 @@ impl Slot {
             stamp: added,
             by_owner,
             record,
+            ..
         }) = &mut self.added
         else {
             return;
@@ -633,6 +644,7 @@ impl State {
                     stamp,
                     by_owner: record.route.stage == Stage::Owner,
                     record: Box::new(record),
+                    given: Given::default(),
                 }),
                 ..Slot::default()
             };

@@ -75,9 +75,10 @@ enum Class {
 
 fn class(c: char) -> Class {
     match c {
-        _ if c.is_whitespace() => Class::Space,
         'a'..='z' | 'A'..='Z' => Class::Latin,
+        ' ' => Class::Space,
         '0'..='9' => Class::Digit,
+        _ if c.is_whitespace() => Class::Space,
         _ if c.is_ascii() => Class::Mark,
         '\u{300}'..='\u{36f}' => Class::Latin,
         '\u{64b}'..='\u{652}' => Class::Semitic,
@@ -253,9 +254,19 @@ const COMMON_ENDINGS: [&str; 16] = [
     "ing", "ed", "ly", "er", "ers", "tion", "tions", "ment", "ments", "able", "ness", "ies", "al",
     "ty", "ence", "ance",
 ];
-const LEARNED_LETTERS: [&str; 15] = [
-    "x", "z", "ph", "yl", "ae", "oe", "rh", "eu", "cy", "opa", "oid", "ine", "ol", "q", "k",
-];
+
+/// Whether a word in small letters has letters that learned words have.
+fn is_learned(word: &[u8]) -> bool {
+    (0..word.len()).any(|at| match word[at..] {
+        [b'x' | b'z' | b'q' | b'k', ..] => true,
+        [b'p' | b'r', b'h', ..] => true,
+        [b'y' | b'o', b'l', ..] => true,
+        [b'a' | b'o', b'e', ..] => true,
+        [b'e', b'u', ..] | [b'c', b'y', ..] => true,
+        [b'o', b'p', b'a', ..] | [b'o', b'i', b'd', ..] | [b'i', b'n', b'e', ..] => true,
+        _ => false,
+    })
+}
 
 fn word_cost(run: &[char], english: bool) -> Cost {
     let length = run.len();
@@ -273,10 +284,13 @@ fn word_cost(run: &[char], english: bool) -> Cost {
     } else if length > 2 && run[0].is_uppercase() {
         &ENGLISH_NAME
     } else if length >= 6 {
-        let word: String = run.iter().map(char::to_ascii_lowercase).collect();
-        if COMMON_ENDINGS.iter().any(|ending| word.ends_with(ending)) {
+        let word: Vec<u8> = run.iter().map(|c| c.to_ascii_lowercase() as u8).collect();
+        if COMMON_ENDINGS
+            .iter()
+            .any(|end| word.ends_with(end.as_bytes()))
+        {
             &ENGLISH_DERIVED
-        } else if LEARNED_LETTERS.iter().any(|part| word.contains(part)) {
+        } else if is_learned(&word) {
             &ENGLISH_LEARNED
         } else {
             &ENGLISH

@@ -1,7 +1,12 @@
 //! What a reader elsewhere is shown: constraints as what to avoid, and facts with a placeholder for whatever tells who
 //! somebody is. The placeholders are put back on the device ([`restored`]).
 
-use foremind_router::{avoided, identifiers};
+use core::fmt::{self, Debug, Formatter};
+use core::ops::Range;
+use std::borrow::Cow;
+use std::sync::OnceLock;
+
+use foremind_router::{IdentifierKind, avoided, identifiers};
 use foremind_types::{Grade, Record};
 use serde::{Deserialize, Serialize};
 
@@ -42,19 +47,52 @@ pub fn restored(answer: &str, pseudonyms: &[Pseudonym]) -> String {
     out + rest
 }
 
+/// What a text gives away.
+#[derive(Clone, Debug)]
+pub(crate) struct Gives {
+    /// Where the thing begins that its owner says must be avoided.
+    avoided: Option<usize>,
+    /// In order, without overlap.
+    identifiers: Vec<(Range<usize>, IdentifierKind)>,
+}
+
+impl Gives {
+    fn of(text: &str) -> Self {
+        Self {
+            avoided: avoided(text),
+            identifiers: identifiers(text),
+        }
+    }
+}
+
+/// The same, found when it is first asked for: most records are never shown.
+#[derive(Clone, Default)]
+pub(crate) struct Given(OnceLock<Box<Gives>>);
+
+impl Given {
+    /// Of a text that stays the same.
+    pub(crate) fn of(&self, text: &str) -> &Gives {
+        self.0.get_or_init(|| Box::new(Gives::of(text)))
+    }
+}
+
+/// A function of the text beside it, so states that differ in it alone are the same.
+impl Debug for Given {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.write_str("Given")
+    }
+}
+
 /// How records are written for an audience.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Veil<'s> {
     audience: Audience,
-    salt: &'s [u8; 16],
+    state: &'s State,
 }
 
 impl<'s> Veil<'s> {
     pub(crate) fn new(state: &'s State, audience: Audience) -> Self {
-        Self {
-            audience,
-            salt: &state.salt,
-        }
+        Self { audience, state }
     }
 
     /// The same without a veil.
@@ -70,19 +108,17 @@ impl<'s> Veil<'s> {
         if self.audience == Audience::Device {
             return escape(&record.text);
         }
-        let modifier = record.route.grade == Grade::Modifier;
-        let from = if modifier {
-            avoided(&record.text)
-        } else {
-            None
-        };
+        let gives = self.gives(record);
+        let from = gives
+            .avoided
+            .filter(|_| record.route.grade == Grade::Modifier);
         let mut out = String::new();
         if from.is_some() {
             out += "avoid: ";
         }
         let from = from.unwrap_or(0);
         let mut at = from;
-        let found = identifiers(&record.text).into_iter();
+        let found = gives.identifiers.iter();
         for (range, kind) in found.filter(|(range, _)| range.start >= from) {
             out += &record.text[at..range.start];
             out += &self.placeholder(kind.as_str(), &record.text[range.clone()]);
@@ -102,8 +138,8 @@ impl<'s> Veil<'s> {
             return all;
         }
         for record in records {
-            for (range, kind) in identifiers(&record.text) {
-                let text = &record.text[range];
+            for (range, kind) in &self.gives(record).identifiers {
+                let text = &record.text[range.clone()];
                 let placeholder = self.placeholder(kind.as_str(), text);
                 if !all.iter().any(|one| one.placeholder == placeholder) {
                     let text = escape(text);
@@ -114,10 +150,17 @@ impl<'s> Veil<'s> {
         all
     }
 
+    fn gives(&self, record: &Record) -> Cow<'s, Gives> {
+        match self.state.gives(record.id) {
+            Some(gives) => Cow::Borrowed(gives),
+            None => Cow::Owned(Gives::of(&record.text)),
+        }
+    }
+
     /// The same for the same text in one memory, and another one in another memory: nobody can tell a name by trying.
     fn placeholder(&self, kind: &str, text: &str) -> String {
         let mut hasher = blake3::Hasher::new();
-        hasher.update(self.salt);
+        hasher.update(&self.state.salt);
         hasher.update(text.as_bytes());
         let mut bytes = [0; PLACEHOLDER_DIGITS];
         hasher.finalize_xof().fill(&mut bytes);

@@ -52,6 +52,27 @@ fn status(memory: &mut Memory, record: &Record) -> Status {
 }
 
 #[test]
+fn what_one_person_did_twice_retires_nothing() {
+    let (mut memory, ada) = (Memory::lexical(), scope("ada"));
+    for [first, second] in [
+        [
+            "An old friend recommended the kettle near the harbour, note 6.",
+            "An old friend sold the garden bench on the night train, note 14.",
+        ],
+        [
+            "My cousin paid 40 euros for the concert in Leipzig.",
+            "My cousin paid 12 euros for lunch beside the old mill.",
+        ],
+    ] {
+        let first = noted(&mut memory, &ada, first);
+        memory.now_ms += DAY_MS;
+        let second = noted(&mut memory, &ada, second);
+        assert_eq!(second.outcome, Outcome::Added, "{:?}", second.record);
+        assert_eq!(status(&mut memory, &first.record), Status::Current);
+    }
+}
+
+#[test]
 fn a_change_supersedes_and_the_line_is_kept() {
     let (mut memory, ada) = (Memory::lexical(), scope("ada"));
     let first = noted(&mut memory, &ada, "The order service runs on MySQL 5.7.");

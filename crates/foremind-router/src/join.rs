@@ -72,27 +72,14 @@ pub(crate) fn bearing(tables: &Tables, query: &Query, route: &Route) -> Option<B
 
 /// The ties between question and fact, for a person to read: closest first.
 pub(crate) fn why(tables: &Tables, query: &Query, route: &Route) -> Vec<String> {
-    let mut ties: Vec<(u8, String)> = Vec::new();
+    let mut ties = Vec::new();
     for kind in tables.kinds().named(route) {
-        for cue in kind.affects.both(&query.cues) {
-            let Some(entry) = tables.cues().cues.get(usize::from(cue)) else {
-                continue;
-            };
-            let words = query.words.iter().find(|(c, _)| *c == cue);
-            let words = words.map_or("", |(_, words)| words.as_str());
-            ties.push((
-                tables.kinds().weight(cue),
-                format!(
-                    "affects: {} ({} -> {}, \"{words}\"; {})",
-                    entry.domain.as_str(),
-                    kind.name,
-                    entry.name,
-                    kind.source,
-                ),
-            ));
-        }
+        ties.extend(kind.affects.both(&query.cues).map(|cue| (kind, cue)));
     }
-    sort_by_key(&mut ties, |(weight, _)| core::cmp::Reverse(*weight));
+    ties.retain(|(_, cue)| usize::from(*cue) < tables.cues().cues.len());
+    sort_by_key(&mut ties, |(_, cue)| {
+        core::cmp::Reverse(tables.kinds().weight(*cue))
+    });
     if ties.is_empty() {
         let touched = query.domains.iter().find(|d| route.affects.contains(d));
         return touched
@@ -100,8 +87,19 @@ pub(crate) fn why(tables: &Tables, query: &Query, route: &Route) -> Vec<String> 
             .into_iter()
             .collect();
     }
-    ties.truncate(MOST_TIES);
-    ties.into_iter().map(|(_, tie)| tie).collect()
+    let told = ties.into_iter().take(MOST_TIES).filter_map(|(kind, cue)| {
+        let entry = tables.cues().cues.get(usize::from(cue))?;
+        let words = query.words.iter().find(|(c, _)| *c == cue);
+        Some(format!(
+            "affects: {} ({} -> {}, \"{}\"; {})",
+            entry.domain.as_str(),
+            kind.name,
+            entry.name,
+            words.map_or("", |(_, words)| words.as_str()),
+            kind.source,
+        ))
+    });
+    told.collect()
 }
 
 /// Most ties that are told of one fact.

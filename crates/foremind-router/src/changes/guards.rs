@@ -43,6 +43,15 @@ fn common(earlier: &Facts, later: &Facts) -> usize {
     later.stems.iter().filter(shared).count()
 }
 
+/// So many words with content on each side that the other lacks: two events of one person, not two values of one attribute.
+const OWN_STEMS: usize = 3;
+
+/// Stems that `one` has and `other` lacks.
+fn alone(one: &Facts, other: &Facts) -> usize {
+    let shared = |s: &&Stem| other.stems.iter().any(|o| o.stem == s.stem);
+    one.stems.iter().filter(|s| !shared(s)).count()
+}
+
 fn is_long(earlier: &Facts, later: &Facts) -> bool {
     later.stems.len().max(earlier.stems.len()) > CHATTER_STEMS
 }
@@ -74,6 +83,16 @@ pub(super) fn held(earlier: &Facts, later: &Facts, closeness: Option<i32>) -> Op
     let enough = if announced(earlier, later) { 2 } else { 3 };
     if is_long(earlier, later) && common < enough && !very_close(closeness) {
         return Some("too little in common");
+    }
+    let says_so = [Cue::Change, Cue::Now, Cue::Correct, Cue::Return, Cue::Name]
+        .iter()
+        .any(|cue| later.has(*cue));
+    if !says_so
+        && !announced(earlier, later)
+        && alone(earlier, later).min(alone(later, earlier)) >= OWN_STEMS
+        && !very_close(closeness)
+    {
+        return Some("each tells of something of its own");
     }
     if later.has(Cue::Passing) || earlier.has(Cue::Passing) {
         return Some("in passing");
