@@ -257,14 +257,19 @@ const COMMON_ENDINGS: [&str; 16] = [
 
 /// Whether a word in small letters has letters that learned words have.
 fn is_learned(word: &[u8]) -> bool {
-    (0..word.len()).any(|at| match word[at..] {
-        [b'x' | b'z' | b'q' | b'k', ..] => true,
-        [b'p' | b'r', b'h', ..] => true,
-        [b'y' | b'o', b'l', ..] => true,
-        [b'a' | b'o', b'e', ..] => true,
-        [b'e', b'u', ..] | [b'c', b'y', ..] => true,
-        [b'o', b'p', b'a', ..] | [b'o', b'i', b'd', ..] | [b'i', b'n', b'e', ..] => true,
-        _ => false,
+    (0..word.len()).any(|at| {
+        matches!(
+            word[at..],
+            [b'x' | b'z' | b'q' | b'k', ..]
+                | [b'p' | b'r', b'h', ..]
+                | [b'y' | b'o', b'l', ..]
+                | [b'a' | b'o', b'e', ..]
+                | [b'e', b'u', ..]
+                | [b'c', b'y', ..]
+                | [b'o', b'p', b'a', ..]
+                | [b'o', b'i', b'd', ..]
+                | [b'i', b'n', b'e', ..]
+        )
     })
 }
 

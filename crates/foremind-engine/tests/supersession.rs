@@ -60,6 +60,14 @@ fn what_one_person_did_twice_retires_nothing() {
             "An old friend sold the garden bench on the night train, note 14.",
         ],
         [
+            "A colleague lost a sailing boat before the holidays, note 27.",
+            "A colleague repaired a train ticket at the market, note 83.",
+        ],
+        [
+            "The dentist sold the kettle during the conference, ticket 16.",
+            "The dentist recommended the kettle during the conference, ticket 136.",
+        ],
+        [
             "My cousin paid 40 euros for the concert in Leipzig.",
             "My cousin paid 12 euros for lunch beside the old mill.",
         ],

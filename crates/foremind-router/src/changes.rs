@@ -467,6 +467,18 @@ impl Facts {
         self.read_joined(words, count);
         self.starts_other = starts_other(words);
         self.read_subject(words, count);
+        let digits = |at: usize| words.folded(at).bytes().all(|b| b.is_ascii_digit());
+        // "..., ticket 4411": an aside of a word and a number says which one.
+        let aside = |at: &usize| {
+            let ends = |at: usize| at >= words.len() || !words.word(at).before.is_empty();
+            words.word(at - 1).before.has(Gap::CLAUSE)
+                && words.word(*at).before.is_empty()
+                && ends(at + 1)
+                && digits(*at)
+                && words.folded(at - 1).chars().count() > 2
+                && words.folded(at - 1).chars().all(char::is_alphabetic)
+        };
+        let aside = (1..count).find(aside).map(|at| words.folded(at).into());
         self.numbered = (1..count.min(OPENING_WORDS)).find_map(|at| {
             let word = words.folded(at);
             let before = words.folded(at - 1);
@@ -477,12 +489,12 @@ impl Facts {
                 && before.chars().all(char::is_alphabetic)
                 && !VERBS.contains(&before);
             let noun = opens || KINDS.contains(&before);
-            let digits = word.bytes().all(|b| b.is_ascii_digit());
             let measured = UNITS
                 .iter()
                 .any(|(names, _, _)| names.contains(&words.folded(at + 1)));
-            (digits && noun && !measured).then(|| word.into())
+            (digits(at) && noun && !measured).then(|| word.into())
         });
+        self.numbered = self.numbered.take().or(aside);
         if let Some(first) = self.stems.first().filter(|first| first.at == 0) {
             self.opening = Some(first.stem.clone());
         }

@@ -62,9 +62,14 @@ fn very_close(closeness: Option<i32>) -> bool {
 
 /// It corrects, settles or takes back something, so that even long statements that share little may be about one matter.
 fn announced(earlier: &Facts, later: &Facts) -> bool {
+    let shares_thing = || {
+        later.stems.iter().any(|s| {
+            !later.persons.contains(&s.stem) && earlier.stems.iter().any(|e| e.stem == s.stem)
+        })
+    };
     later.has(Cue::Correct)
         || later.has(Cue::Return)
-        || (earlier.has(Cue::Trouble) && later.has(Cue::Solved))
+        || (earlier.has(Cue::Trouble) && later.has(Cue::Solved) && shares_thing())
 }
 
 /// So little in common that the earlier one may be doubted at most.
