@@ -32,7 +32,7 @@ type Ran =
   | { kind: 'late'; prompt: unknown }
   | { kind: 'replica'; prompt: unknown; generation: number; ageMs: number; error?: PlainError }
   | { kind: 'file'; file: Uint8Array }
-  | { kind: 'removed' }
+  | { kind: 'removed'; receipt?: unknown }
   | { kind: 'run-failed'; error: PlainError };
 
 type ServiceStep =
@@ -98,7 +98,7 @@ export class MemoryObject extends DurableObject<Env> {
   async run(space: string, key: Uint8Array, create: boolean, work: Work, encode?: Encode): Promise<Ran> {
     try {
       const store = new DurableObjectStore(this.ctx.storage);
-      if (work.kind === 'remove') return await this.#inTurn(() => this.#remove(store, space));
+      if (work.kind === 'remove') return await this.#inTurn(() => this.#remove(store, space, key));
       if (!this.#opened && !create && (await isAbsent(store))) return { kind: 'absent' };
       if (work.kind === 'export') {
         const opened = await this.#open(store, key, create);
@@ -182,22 +182,23 @@ export class MemoryObject extends DurableObject<Env> {
     }
   }
 
-  /** The key first: should the rest fail, nothing can be read all the same. */
-  async #remove(store: DurableObjectStore, space: string): Promise<Ran> {
+  /** The key first: should the rest fail, nothing can be read all the same. What does not open goes too, without a receipt. */
+  async #remove(store: DurableObjectStore, space: string, key: Uint8Array): Promise<Ran> {
     if (await isAbsent(store)) {
       // Of a removal that was cut.
       await this.#publisherOf(space)?.remove();
       this.#publisher = undefined;
       return { kind: 'absent' };
     }
-    const opened = await this.#opened?.catch(() => undefined);
+    const opened = await this.#open(store, key, false).catch(() => undefined);
     this.#opened = undefined;
+    const receipt = opened && (await ended(opened, store, key).catch(() => undefined));
     if (opened && !opened.life.over) coreOf().guard(opened.life, () => opened.memory.free());
     await store.replace([], ['key', 'spare']);
     await this.ctx.storage.deleteAll();
     await this.#publisherOf(space)?.remove();
     this.#publisher = undefined;
-    return { kind: 'removed' };
+    return { kind: 'removed', ...(receipt === undefined ? {} : { receipt }) };
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
@@ -220,6 +221,17 @@ function before<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
     signal.addEventListener('abort', late, { once: true });
     work.then(resolve, reject).finally(() => signal.removeEventListener('abort', late));
   });
+}
+
+/** Ends a memory by its own means: the receipt, under the key that wrapped the memory's. */
+async function ended(opened: Opened, store: DurableObjectStore, key: Uint8Array): Promise<unknown> {
+  const keys = new HostKey(key);
+  try {
+    const { report } = await driveTask(coreOf(), opened, { store, keys }, { task: 'destroy', ...keys.wrap }, new AbortController().signal);
+    return report['receipt'];
+  } finally {
+    keys.clear();
+  }
 }
 
 async function isAbsent(store: DurableObjectStore): Promise<boolean> {

@@ -64,6 +64,9 @@ describe('the service in workerd', () => {
     assert.equal(receipt.counts.records, 1);
     assert.match(receipt.mac, /^[0-9a-f]{64}$/);
     assert.equal((await ask(`GET /v1/records/${list.records[0].id}`, token)).answer.code, 'unknown-id');
+    const gone = await ask('DELETE /v1/memory?tenant=b&user=u', KEY);
+    assert.equal(gone.status, 200);
+    assert.match(gone.answer.receipt.mac, /^[0-9a-f]{64}$/);
     assert.equal((await ask('DELETE /v1/memory?tenant=b&user=u', KEY)).status, 204);
     assert.equal((await ask('GET /v1/export?tenant=b&user=u', KEY)).status, 404);
     assert.equal((await tell('b', 'u', '1', NUTS)).repeated, false);

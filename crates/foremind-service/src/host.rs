@@ -3,9 +3,9 @@
 use foremind_engine::{Audience, Prompt, Request, Response};
 use foremind_memory::{
     Capabilities, Key, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Policy,
-    Reply as MemoryReply, Step as MemoryStep, Task, TaskReply, TaskStep, Written,
+    Reply as MemoryReply, Report, Step as MemoryStep, Task, TaskReply, TaskStep, Written,
 };
-use foremind_types::{Ambient, Embedding, EncodeFailure, Error, ErrorCode, HeadId, Scope};
+use foremind_types::{Ambient, Embedding, EncodeFailure, Error, ErrorCode, HeadId, Receipt, Scope};
 
 use crate::call::{Answer, Reply, Service, Step, Work};
 use crate::http::{HttpRequest, HttpResponse};
@@ -138,7 +138,7 @@ fn run(
             Opened::Memory(mut memory) => export(host, &place.space, &mut memory),
             _ => Ok(Answer::Absent),
         },
-        Work::Remove => remove(host, place),
+        Work::Remove => remove(host, policy, place),
     }
 }
 
@@ -397,18 +397,54 @@ fn export(host: &mut dyn Host, space: &str, memory: &mut Memory) -> Result<Answe
     }
 }
 
-/// Erases by the memory's own means first, so that what fails on the way is as good as a `forget`; then the key goes,
-/// and whatever is left with it.
-fn remove(host: &mut dyn Host, place: &Place) -> Result<Answer, Error> {
+/// Ends the memory by its own means first, which gives the proof; what does not open goes all the same. Then the key goes, and
+/// whatever is left with it.
+fn remove(host: &mut dyn Host, policy: &str, place: &Place) -> Result<Answer, Error> {
     let space = &place.space;
     let fixed = [Key::slot(), Key::head(), Key::spare()];
     if host.read(space, &fixed)?.iter().all(Option::is_none) {
         return Ok(Answer::Absent);
     }
+    let receipt = match open(host, policy, place, false, None) {
+        Ok(Opened::Memory(mut memory)) => ended(host, place, &mut memory).ok(),
+        _ => None,
+    };
     let fixed = fixed.map(|key| key.as_str().to_owned());
     host.delete(space, &fixed[..1])?;
     host.delete(space, &fixed[1..])?;
     let rest = host.names(space)?;
     host.delete(space, &rest)?;
-    Ok(Answer::Removed)
+    Ok(Answer::Removed(receipt))
+}
+
+/// The receipt is under the key that wrapped the memory's.
+fn ended(host: &mut dyn Host, place: &Place, memory: &mut Memory) -> Result<Box<Receipt>, Error> {
+    let space = &place.space;
+    let mut chore = memory.begin_task(Task::Destroy {
+        key: KeySource::Host(place.key.clone()),
+    });
+    let mut reply = TaskReply::Begin;
+    loop {
+        let at = host.ambient()?;
+        reply = match memory.step_task(&mut chore, reply, &at) {
+            TaskStep::NeedRead { keys } => host
+                .read(space, &keys)
+                .map_or_else(TaskReply::Failed, TaskReply::Values),
+            TaskStep::NeedNames => host
+                .names(space)
+                .map_or_else(TaskReply::Failed, |names| TaskReply::Names(Some(names))),
+            TaskStep::Replace { deletes, .. } => {
+                let names: Vec<String> =
+                    deletes.iter().map(|key| key.as_str().to_owned()).collect();
+                host.delete(space, &names)
+                    .map_or_else(TaskReply::Failed, |()| TaskReply::Committed)
+            }
+            TaskStep::Done(Ok(Report::Destroy { receipt })) => return Ok(receipt),
+            TaskStep::Done(Err(error)) => return Err(error),
+            _ => TaskReply::Failed(Error::new(
+                ErrorCode::Internal,
+                "the end of a memory asked for more than values",
+            )),
+        };
+    }
 }

@@ -8,7 +8,7 @@ use crate::http::{Kind, ProblemBody};
 use crate::wire::{
     ForgottenAnswer, GrantAnswer, GrantBody, HealthAnswer, ListAnswer, ListQuery, MemoriesAnswer,
     MemoriesQuery, MemoryQuery, PlaceQuery, ProfileQuery, PromptAnswer, RecallBody, RecordBody,
-    TurnAnswer, TurnBody,
+    RemovedAnswer, TurnAnswer, TurnBody,
 };
 
 /// Who may call.
@@ -125,7 +125,7 @@ pub fn document() -> Value {
         "delete",
         "Erases a memory and destroys its key",
         By::ServiceKey,
-        Parts::of("204", json!({ "description": "It is gone" })).query::<MemoryQuery>(&mut inputs),
+        Parts::json::<RemovedAnswer>("200", &mut types).query::<MemoryQuery>(&mut inputs),
     );
     add(
         "/v1/memories",

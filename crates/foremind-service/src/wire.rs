@@ -536,6 +536,14 @@ pub struct ForgottenAnswer {
     pub receipt: Option<Box<Receipt>>,
 }
 
+/// Answer to `DELETE /v1/memory`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(schemars::JsonSchema))]
+pub struct RemovedAnswer {
+    /// The proof: keep it outside of the memory, which is no more.
+    pub receipt: Box<Receipt>,
+}
+
 /// Answer to the tool `remember`.
 #[derive(Debug, Serialize)]
 pub(crate) struct RememberAnswer {

@@ -176,6 +176,13 @@ fn a_memory_goes_as_a_whole() {
     assert!(text.contains("tree nuts") && !text.contains("vegetarian"));
 
     assert_eq!(kit.world.spaces.len(), 2);
+    let (status, gone) = kit.ask("DELETE /v1/memory?tenant=a&user=u", &key(), None);
+    assert_eq!(
+        (status, &gone["receipt"]["counts"]["records"]),
+        (200, &json!(1))
+    );
+    // Under a key of its own, wrapped as the memory's was.
+    assert!(gone["receipt"]["key"].is_string(), "{gone}");
     assert_eq!(
         kit.ask("DELETE /v1/memory?tenant=a&user=u", &key(), None).0,
         204

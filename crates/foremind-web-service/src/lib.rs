@@ -10,7 +10,7 @@ use foremind_engine::{Prompt, Response};
 use foremind_service::{
     Answer, Call, Config, HttpRequest, HttpResponse, Replica, Reply, Service, Step, Work,
 };
-use foremind_types::{Ambient, Error, ErrorCode};
+use foremind_types::{Ambient, Error, ErrorCode, Receipt};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_bytes::ByteBuf;
@@ -90,7 +90,10 @@ enum ReplyIn {
     File {
         file: ByteBuf,
     },
-    Removed {},
+    Removed {
+        #[serde(default)]
+        receipt: Option<Box<Receipt>>,
+    },
     RunFailed {
         error: Error,
     },
@@ -128,7 +131,7 @@ impl From<ReplyIn> for Reply {
                 instead_of: error.map(|error| error.code),
             }))),
             ReplyIn::File { file } => Self::Ran(Ok(Answer::File(file.into_vec()))),
-            ReplyIn::Removed {} => Self::Ran(Ok(Answer::Removed)),
+            ReplyIn::Removed { receipt } => Self::Ran(Ok(Answer::Removed(receipt))),
             ReplyIn::RunFailed { error } => Self::Ran(Err(error)),
             ReplyIn::Value { value } => Self::Value(Ok(value.map(ByteBuf::into_vec))),
             ReplyIn::ValueFailed { error } => Self::Value(Err(error)),

@@ -6,7 +6,8 @@ use foremind_types::{Ambient, Error, ErrorCode};
 use super::{Answer, Call, End, Said, Service, unknown};
 use crate::http::{HttpResponse, Kind, Problem};
 use crate::wire::{
-    ForgottenAnswer, GrantAnswer, ListAnswer, PromptAnswer, RememberAnswer, TurnAnswer,
+    ForgottenAnswer, GrantAnswer, ListAnswer, PromptAnswer, RememberAnswer, RemovedAnswer,
+    TurnAnswer,
 };
 
 impl Service {
@@ -66,7 +67,12 @@ impl Service {
                 let records = records.iter().map(|noted| (&noted.record).into()).collect();
                 HttpResponse::json(200, &RememberAnswer { records })
             }
-            (End::Removed, Some(Answer::Removed | Answer::Absent)) => HttpResponse::empty(204),
+            (End::Removed, Some(Answer::Removed(Some(receipt)))) => {
+                HttpResponse::json(200, &RemovedAnswer { receipt })
+            }
+            (End::Removed, Some(Answer::Removed(None) | Answer::Absent)) => {
+                HttpResponse::empty(204)
+            }
             (End::Exported, Some(Answer::Absent)) => {
                 return Err(Problem::new(Kind::NotFound, "there is no such memory"));
             }

@@ -4,7 +4,7 @@ mod answer;
 mod plan;
 
 use foremind_engine::{Prompt, Request, Response};
-use foremind_types::{Ambient, Error, ErrorCode, Name};
+use foremind_types::{Ambient, Error, ErrorCode, Name, Receipt};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -77,8 +77,8 @@ pub enum Answer {
     Replica(Replica),
     /// A file.
     File(Vec<u8>),
-    /// Done.
-    Removed,
+    /// Done; with the proof, which is absent where the memory could not be opened.
+    Removed(Option<Box<Receipt>>),
 }
 
 /// The profile out of a replica.
