@@ -18,6 +18,10 @@ compile_error!("there is no world of the service on the first draft of wasi:keyv
 mod bucket;
 mod clock;
 #[cfg(not(feature = "service"))]
+mod disclosure;
+#[cfg(not(feature = "service"))]
+mod erasure;
+#[cfg(not(feature = "service"))]
 mod errors;
 #[cfg(not(feature = "service"))]
 mod memories;

@@ -5,8 +5,8 @@ use std::str::FromStr;
 
 use foremind_engine::{Audience, Exposure, ForgetTarget, IngestMode, Noted, Prompt, TurnStatus};
 use foremind_memory::{
-    DataKey, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Policy, Reply, Request,
-    Response, Step, Task, TaskReply, TaskStep, Written,
+    DataKey, Key, KeySource, Memory, OpenOptions, OpenReply, OpenStep, Opening, Policy, Reply,
+    Report, Request, Response, Step, Task, TaskReply, TaskStep, Written,
 };
 use foremind_types::{Error, ErrorCode, Grade, Name, RecordId, Role, Scope};
 use zeroize::Zeroizing;
@@ -23,7 +23,7 @@ use crate::model::Model;
 use crate::values::Values;
 
 /// Tokens of a prompt when the caller names no budget.
-const BUDGET_TOKENS: u32 = 512;
+pub(crate) const BUDGET_TOKENS: u32 = 512;
 
 /// The component.
 pub(crate) struct Component;
@@ -188,21 +188,7 @@ impl Open {
     }
 
     fn forgotten(&self, scope: types::Scope, target: memories::ForgetTarget) -> Result<u32, Error> {
-        let target = match target {
-            memories::ForgetTarget::Id(id) => {
-                ForgetTarget::Id(RecordId::from_str(&id).map_err(invalid)?)
-            }
-            memories::ForgetTarget::Thread(thread) => {
-                ForgetTarget::Thread(Name::new(thread).map_err(invalid)?)
-            }
-            memories::ForgetTarget::Scope => ForgetTarget::Scope,
-        };
-        let scope = read_scope(scope)?;
-        match self.drive(Request::Forget {
-            scope,
-            target,
-            preview: None,
-        })? {
+        match self.drive(forget(scope, target, false)?)? {
             Response::Forget { erased, .. } => Ok(erased),
             _ => Err(mismatch()),
         }
@@ -248,30 +234,19 @@ impl Open {
 
     fn rekeyed(&self, key: Vec<u8>) -> Result<(), Error> {
         let key = KeySource::Host(host_key(key)?);
+        self.task(Task::Rekey { key }).map(|_| ())
+    }
+
+    /// Does a task, which must need nothing but values.
+    pub(crate) fn task(&self, task: Task) -> Result<Report, Error> {
         let mut memory = self.borrow()?;
-        let mut chore = memory.begin_task(Task::Rekey { key });
+        let mut chore = memory.begin_task(task);
         let mut reply = TaskReply::Begin;
         loop {
-            reply = match memory.step_task(&mut chore, reply, &self.clock.ambient()?) {
-                TaskStep::NeedRead { keys } => match self.values.read(&keys) {
-                    Ok(values) => TaskReply::Values(values),
-                    Err(error) => TaskReply::Failed(error),
-                },
-                TaskStep::Commit {
-                    expected_head,
-                    puts,
-                    deletes,
-                    strict,
-                } => match self.values.write(expected_head, &puts, &deletes, strict) {
-                    Ok(Written::Committed) => TaskReply::Committed,
-                    Ok(Written::Conflict) => TaskReply::Conflict,
-                    Err(error) => TaskReply::Failed(error),
-                },
-                TaskStep::Done(result) => return result.map(|_| ()),
-                _ => TaskReply::Failed(Error::new(
-                    ErrorCode::Internal,
-                    "a change of keys asked for more than values",
-                )),
+            let step = memory.step_task(&mut chore, reply, &self.clock.ambient()?);
+            reply = match step {
+                TaskStep::Done(result) => return result,
+                step => task_reply(&self.values, step),
             };
         }
     }
@@ -286,7 +261,7 @@ impl Open {
         })
     }
 
-    fn drive(&self, request: Request) -> Result<Response, Error> {
+    pub(crate) fn drive(&self, request: Request) -> Result<Response, Error> {
         let mut memory = self.borrow()?;
         let mut op = memory.begin(request);
         let mut reply = Reply::Begin;
@@ -317,6 +292,34 @@ impl Open {
             };
         }
     }
+}
+
+/// What the store answers to a step of a task.
+pub(crate) fn task_reply(values: &Values, step: TaskStep) -> TaskReply {
+    let answer = match step {
+        TaskStep::NeedRead { keys } => values.read(&keys).map(TaskReply::Values),
+        TaskStep::NeedNames => values.names().map(|names| TaskReply::Names(Some(names))),
+        TaskStep::Commit {
+            expected_head,
+            puts,
+            deletes,
+            strict,
+        } => values
+            .write(expected_head, &puts, &deletes, strict)
+            .map(|written| match written {
+                Written::Committed => TaskReply::Committed,
+                Written::Conflict => TaskReply::Conflict,
+            }),
+        // Of the tasks here the end of a memory alone asks for it, and writes nothing.
+        TaskStep::Replace { deletes, .. } => values
+            .delete(deletes.iter().map(Key::as_str))
+            .map(|()| TaskReply::Committed),
+        _ => Err(Error::new(
+            ErrorCode::Internal,
+            "a task asked for more than values",
+        )),
+    };
+    answer.unwrap_or_else(TaskReply::Failed)
 }
 
 fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
@@ -368,7 +371,30 @@ fn open(bucket: &str, options: memories::OpenOptions) -> Result<Open, Error> {
     }
 }
 
-fn host_key(bytes: Vec<u8>) -> Result<DataKey, Error> {
+/// The request: to erase, or to show what would be.
+pub(crate) fn forget(
+    scope: types::Scope,
+    target: memories::ForgetTarget,
+    preview: bool,
+) -> Result<Request, Error> {
+    Ok(Request::Forget {
+        scope: read_scope(scope)?,
+        target: match target {
+            memories::ForgetTarget::Id(id) => {
+                ForgetTarget::Id(RecordId::from_str(&id).map_err(invalid)?)
+            }
+            memories::ForgetTarget::Thread(thread) => {
+                ForgetTarget::Thread(Name::new(thread).map_err(invalid)?)
+            }
+            memories::ForgetTarget::Query(text) => ForgetTarget::Query(text),
+            memories::ForgetTarget::Subject(text) => ForgetTarget::Subject(text),
+            memories::ForgetTarget::Scope => ForgetTarget::Scope,
+        },
+        preview: Some(preview),
+    })
+}
+
+pub(crate) fn host_key(bytes: Vec<u8>) -> Result<DataKey, Error> {
     let bytes = Zeroizing::new(bytes);
     let key: [u8; 32] = bytes
         .as_slice()
@@ -382,7 +408,7 @@ fn ids(records: &[Noted]) -> Vec<String> {
     ids.collect()
 }
 
-fn read_scope(scope: types::Scope) -> Result<Scope, Error> {
+pub(crate) fn read_scope(scope: types::Scope) -> Result<Scope, Error> {
     let name = |text: String| Name::new(text).map_err(invalid);
     Ok(Scope {
         user: name(scope.user)?,
@@ -392,7 +418,7 @@ fn read_scope(scope: types::Scope) -> Result<Scope, Error> {
     })
 }
 
-fn shown(prompt: Prompt) -> memories::Prompt {
+pub(crate) fn shown(prompt: Prompt) -> memories::Prompt {
     memories::Prompt {
         profile: prompt
             .profile
@@ -416,10 +442,10 @@ fn shown(prompt: Prompt) -> memories::Prompt {
     }
 }
 
-fn invalid(error: impl std::fmt::Display) -> Error {
+pub(crate) fn invalid(error: impl std::fmt::Display) -> Error {
     Error::new(ErrorCode::InvalidArgument, error.to_string())
 }
 
-fn mismatch() -> Error {
+pub(crate) fn mismatch() -> Error {
     Error::new(ErrorCode::Internal, "the answer is of another verb")
 }

@@ -27,6 +27,14 @@ impl Serialize for Digest {
 impl<'de> Deserialize<'de> for Digest {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
+        Self::parse(&text).ok_or_else(|| de::Error::custom("expected 64 hexadecimal digits"))
+    }
+}
+
+impl Digest {
+    /// Of 64 hexadecimal digits.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
         let mut bytes = [0; 32];
         let read = |pair: &[u8]| {
             let digit = |byte: u8| char::from(byte).to_digit(16);
@@ -38,10 +46,7 @@ impl<'de> Deserialize<'de> for Digest {
                 .iter_mut()
                 .zip(pairs)
                 .all(|(byte, pair)| read(pair).map(|value| *byte = value).is_some());
-        if whole {
-            return Ok(Self(bytes));
-        }
-        Err(de::Error::custom("expected 64 hexadecimal digits"))
+        whole.then_some(Self(bytes))
     }
 }
 

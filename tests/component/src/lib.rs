@@ -14,6 +14,8 @@ use foremind_types::ErrorCode;
 use wasmtime::component::{Component, HasSelf, Linker, ResourceAny};
 use wasmtime::{Config, Engine, OptLevel, Store};
 
+pub use bindings::exports::foremind::memory::disclosure::{Audience, Disclosed, Pseudonym};
+pub use bindings::exports::foremind::memory::erasure::{Receipt, Verified};
 pub use bindings::exports::foremind::memory::judge_queue::{Grade, Waiting};
 pub use bindings::exports::foremind::memory::memories::{ForgetTarget, OpenOptions, Prompt};
 pub use bindings::exports::foremind::memory::types::{Error, Scope};
@@ -305,6 +307,99 @@ impl Instance {
     ) -> Called<u32> {
         let verbs = self.library.foremind_memory_memories().memory();
         verbs.call_forget(&mut self.store, memory, scope, target)
+    }
+
+    /// `erasure.forget`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn erase(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        target: &ForgetTarget,
+    ) -> Called<(u32, Option<Receipt>)> {
+        let erasure = self.library.foremind_memory_erasure();
+        erasure.call_forget(&mut self.store, memory, scope, target)
+    }
+
+    /// `erasure.preview`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn preview(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        target: &ForgetTarget,
+    ) -> Called<Vec<String>> {
+        let erasure = self.library.foremind_memory_erasure();
+        erasure.call_preview(&mut self.store, memory, scope, target)
+    }
+
+    /// `erasure.destroy`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn destroy(&mut self, memory: ResourceAny, key: &[u8]) -> Called<Receipt> {
+        let erasure = self.library.foremind_memory_erasure();
+        erasure.call_destroy(&mut self.store, memory, key)
+    }
+
+    /// `erasure.verify`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn verify(&mut self, memory: ResourceAny, receipt: Option<&Receipt>) -> Called<Verified> {
+        let erasure = self.library.foremind_memory_erasure();
+        erasure.call_verify(&mut self.store, memory, receipt)
+    }
+
+    /// `erasure.verify-end`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn verify_end(&mut self, bucket: &str, key: &[u8], receipt: &Receipt) -> Called<Verified> {
+        let erasure = self.library.foremind_memory_erasure();
+        erasure.call_verify_end(&mut self.store, bucket, key, receipt)
+    }
+
+    /// `disclosure.recall`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn disclose(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        query: &str,
+        audience: Audience,
+    ) -> Called<Disclosed> {
+        let disclosure = self.library.foremind_memory_disclosure();
+        disclosure.call_recall(&mut self.store, memory, scope, query, None, audience)
+    }
+
+    /// `disclosure.profile`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn disclose_profile(
+        &mut self,
+        memory: ResourceAny,
+        scope: &Scope,
+        audience: Audience,
+    ) -> Called<Disclosed> {
+        let disclosure = self.library.foremind_memory_disclosure();
+        disclosure.call_profile(&mut self.store, memory, scope, None, audience)
+    }
+
+    /// `disclosure.restore`.
+    ///
+    /// # Errors
+    /// A trap.
+    pub fn restore(&mut self, answer: &str, pseudonyms: &[Pseudonym]) -> wasmtime::Result<String> {
+        let disclosure = self.library.foremind_memory_disclosure();
+        disclosure.call_restore(&mut self.store, answer, pseudonyms)
     }
 }
 

@@ -9,8 +9,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use foremind_component_tests::{
-    Buckets, Error, Fault, ForgetTarget, Grade, Instance, OpenOptions, Prompt, Scope, World, code,
-    component,
+    Audience, Buckets, Error, Fault, ForgetTarget, Grade, Instance, OpenOptions, Prompt, Scope,
+    World, code, component,
 };
 use foremind_memory::{Exposure, KeySource, Request, Response};
 use foremind_testkit::{
@@ -127,7 +127,14 @@ fn each_imports_the_interfaces_of_its_world_and_nothing_else() {
         expected.extend(store);
         assert_eq!(imports, expected);
         let exports: Vec<&str> = ty.exports(engine).map(|(name, _)| name).collect();
-        let own = ["types", "memories", "keys", "judge-queue"];
+        let own = [
+            "types",
+            "memories",
+            "keys",
+            "judge-queue",
+            "erasure",
+            "disclosure",
+        ];
         let own: BTreeSet<String> = own
             .map(|name| format!("foremind:memory/{name}@0.1.0"))
             .into();
@@ -590,4 +597,90 @@ fn writers_that_are_always_faster_end_in_a_conflict_that_changed_nothing() {
     let mut fresh = Desk::on(&buckets, 3);
     assert!(!fresh.told().contains(ALLERGY));
     assert!(!fresh.recall("which shelf holds jars?").context.is_empty());
+}
+
+#[test]
+fn an_erasure_is_proven_and_what_is_put_back_speaks_against_it() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    let ids = desk.remember(ALLERGY).unwrap();
+    desk.remember("My sister Nora lives in Lisbon").unwrap();
+    let before = buckets.values(BUCKET);
+    let target = ForgetTarget::Id(ids[0].clone());
+    let shown = desk.instance.preview(memory, &ada, &target);
+    assert_eq!(shown.unwrap().unwrap(), ids);
+    assert!(desk.told().contains("tree nuts"));
+    let (erased, receipt) = desk.instance.erase(memory, &ada, &target).unwrap().unwrap();
+    assert_eq!(erased, 1);
+    let receipt = receipt.unwrap();
+    assert_eq!(receipt.counts.records, 1);
+    let verified = desk.instance.verify(memory, Some(&receipt));
+    let check = verified.unwrap().unwrap().receipt.unwrap();
+    assert!(check.holds && check.chain, "{check:?}");
+    assert_eq!((check.found, check.root), (0, Some(true)));
+    // Another receipt, or none.
+    let altered = foremind_component_tests::Receipt {
+        at_ms: receipt.at_ms + 1,
+        ..receipt.clone()
+    };
+    let verified = desk.instance.verify(memory, Some(&altered));
+    assert!(!verified.unwrap().unwrap().receipt.unwrap().holds);
+    let malformed = foremind_component_tests::Receipt {
+        root: "00".to_owned(),
+        ..receipt.clone()
+    };
+    let refused = desk.instance.verify(memory, Some(&malformed)).unwrap();
+    assert_eq!(code(&refused.unwrap_err()), ErrorCode::InvalidArgument);
+    let whole = desk.instance.verify(memory, None).unwrap().unwrap();
+    assert!(whole.whole && whole.receipt.is_none());
+
+    // The end of it all.
+    let end = desk.instance.destroy(memory, &KEY).unwrap().unwrap();
+    assert_eq!(end.counts.records, 1);
+    assert!(
+        desk.instance
+            .recall(memory, &ada, QUERY, None)
+            .unwrap()
+            .is_err()
+    );
+    let mut later = Instance::new(&buckets, 2).unwrap();
+    let verified = later.verify_end(BUCKET, &KEY, &end).unwrap().unwrap();
+    assert!(verified.receipt.unwrap().holds);
+    buckets.tamper(BUCKET, |values| *values = before);
+    let verified = later.verify_end(BUCKET, &KEY, &end).unwrap().unwrap();
+    assert!(!verified.receipt.unwrap().holds);
+}
+
+#[test]
+fn a_prompt_for_elsewhere_has_placeholders_that_an_answer_gives_back() {
+    let buckets = Buckets::default();
+    let mut desk = Desk::on(&buckets, 1);
+    let (memory, ada) = (desk.memory, scope("ada"));
+    desk.remember(ALLERGY).unwrap();
+    desk.remember("My sister Nora Lindqvist is allergic to penicillin")
+        .unwrap();
+    let device = desk
+        .instance
+        .disclose_profile(memory, &ada, Audience::Device)
+        .unwrap()
+        .unwrap();
+    assert!(device.prompt.text.contains("Nora Lindqvist"));
+    assert!(device.pseudonyms.is_empty());
+    let query = "What may my sister take against an infection?";
+    let remote = desk
+        .instance
+        .disclose(memory, &ada, query, Audience::Remote)
+        .unwrap()
+        .unwrap();
+    assert!(
+        !remote.prompt.text.contains("Nora"),
+        "{}",
+        remote.prompt.text
+    );
+    assert!(remote.prompt.text.contains("penicillin"));
+    let one = &remote.pseudonyms[0];
+    let answer = format!("Tell {} to ask the doctor.", one.placeholder);
+    let restored = desk.instance.restore(&answer, &remote.pseudonyms).unwrap();
+    assert_eq!(restored, format!("Tell {} to ask the doctor.", one.text));
 }
