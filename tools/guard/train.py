@@ -77,9 +77,10 @@ def spun(rng):
             kinds.setdefault((bad, kind), []).append(rule)
         most = SPIN_ENGLISH if lang == "en" else SPIN
         for (bad, kind), rules in kinds.items():
-            # Few rules spin few sentences.
+            # Few rules spin few sentences, many rules more of them.
             seen = set()
-            for _ in range(min(most, 22 * len(rules)) if bad else min(most, 14 * len(rules))):
+            most_here = most * max(1, len(rules) // 10)
+            for _ in range(min(most_here, 22 * len(rules)) if bad else min(most_here, 14 * len(rules))):
                 seen.add(spin(rng.choice(rules), slots, rng))
             rows += [(text, bad, lang, "spun-" + kind) for text in sorted(seen)]
         kinds = {}
@@ -88,9 +89,27 @@ def spun(rng):
         for (bad, kind), rules in kinds.items():
             if kind == "encoded":
                 continue
-            seen = {spin(rng.choice(rules), slots, rng) for _ in range(SPIN_FRAMES)}
+            # Behind something harmless is where most instructions stand.
+            count = SPIN_FRAMES * (3 if kind == "behind" else 1)
+            seen = {spin(rng.choice(rules), slots, rng) for _ in range(count)}
             rows += [(text, bad, lang, "spun-" + kind) for text in sorted(seen)]
     return rows
+
+
+def runs(text):
+    """What two texts may not share to be told apart: runs of five words, or of twelve characters where no spaces stand."""
+    words = re.findall(r"\w+", text.lower())
+    flat = "".join(words)
+    spaced = len(flat) < 9 * len(words)
+    return {tuple(words[at:at + 5]) for at in range(len(words) - 4)} if spaced else {flat[at:at + 12] for at in range(len(flat) - 11)}
+
+
+def apart(rows):
+    """Without what is learnt from that shares a run with a row of the test part."""
+    test = set().union(*(runs(row[0]) for row in own("test")))
+    kept = [row for row in rows if test.isdisjoint(runs(row[0]))]
+    print(len(rows) - len(kept), "of", len(rows), "rows stand too near to the test part and are left out")
+    return kept
 
 
 def own(part):
@@ -240,14 +259,14 @@ def main():
     parser.add_argument("binary")
     parser.add_argument("--report")
     parser.add_argument("--decay", type=float, default=0.05)
-    parser.add_argument("--threshold", type=float, default=0.05)
+    parser.add_argument("--threshold", type=float, default=0.35)
     parser.add_argument("--folds", action="store_true", help="leave topics of the part for development out in turn, and show what is missed")
     arguments = parser.parse_args()
     rng = random.Random(7)
     dev = own("dev")
     # Kinds that are read by other means teach the words nothing.
     dev = [row for row in dev if not row[1] or not any(k in row[3] for k in ("encoded", "obfuscated", "hidden"))]
-    rows = spun(rng) + dev + harmless()
+    rows = apart(spun(rng) + dev + harmless())
     # Most of what is told is harmless, and of English there are the fewest harmless lines for the many to be caught.
     cost = lambda row: 3.0 if row[3].startswith(("inj", "ben")) else 2.0 if row[2] == "en" and not row[1] else 1.0
     costs = np.array([cost(row) for row in rows])

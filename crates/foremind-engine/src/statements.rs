@@ -1,6 +1,6 @@
 //! From a text to routed statements.
 
-use foremind_guard::{Guard, Guarded, Refusal, Verdict};
+use foremind_guard::{Guard, Guarded, Refusal, Verdict, speaks_of_owner};
 use foremind_router::{Frame, Keep, Router, Routing};
 use foremind_types::limits::STATEMENT_BYTES;
 use foremind_types::{
@@ -97,17 +97,19 @@ fn routed(
             continue;
         }
         let mut rest = String::new();
-        // Where a part is an instruction by itself, the others are judged by what they say; where only all of it together is one,
-        // no part is trusted but what tells of the owner. What words leave open may yet turn out to change answers.
+        // Where a part is beyond doubt an instruction by itself, the others are judged by what they say; where only all of it together is one,
+        // no part is trusted but what tells of the owner. What words leave open may yet turn out to change answers, where somebody speaks of themselves.
         let judged: Vec<_> = parts.iter().map(|part| guard.statement(part)).collect();
         let apart = judged
             .iter()
-            .any(|one| matches!(one, Ok(Verdict::Quarantine { .. })));
+            .any(|one| matches!(one, Ok(Verdict::Quarantine { sure: true, .. })));
         for (part, one) in parts.into_iter().zip(judged) {
             match one {
                 Ok(Verdict::Accept(text)) => {
                     let routing = route(&text);
-                    let open = apart && routing.route.judgement != Judgement::Settled;
+                    let open = apart
+                        && routing.route.judgement != Judgement::Settled
+                        && speaks_of_owner(text.as_str());
                     if open || tells_of_owner(&routing) {
                         statements.push(current(text, routing, frame));
                         continue;

@@ -278,7 +278,7 @@ fn an_instruction_takes_no_modifier_with_it() {
         .collect();
     let (current, held) = remembered(&format!("I'm allergic to tree nuts.{tags}"));
     assert_eq!(current, ["I'm allergic to tree nuts."]);
-    assert_eq!(held, [PLANTED]);
+    assert_eq!(held, [format!("[HIDDEN] {PLANTED}")]);
 }
 
 #[test]

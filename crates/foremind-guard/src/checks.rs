@@ -3,7 +3,8 @@
 use foremind_types::decimal;
 use foremind_types::order::sort_by;
 
-use crate::decode::decoded;
+use crate::decode::{LEVELS, decoded, rot13};
+use crate::kinds::Kinds;
 
 /// The checks of one shape, as its line names them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -52,6 +53,7 @@ pub(crate) enum Test {
     Account,
     Licence,
     Password,
+    PlainWord,
     Secret,
     Assigned,
     Quoted,
@@ -102,6 +104,7 @@ impl Checks {
                         "account" => Test::Account,
                         "licence" => Test::Licence,
                         "password" => Test::Password,
+                        "plainword" => Test::PlainWord,
                         "secret" => Test::Secret,
                         "assigned" => Test::Assigned,
                         "quoted" => Test::Quoted,
@@ -155,6 +158,12 @@ impl Test {
                 given >= 8 && digits(text).len() >= 4
             }
             Self::Password => is_password(text),
+            Self::PlainWord => {
+                let word = text.rsplit(' ').next().unwrap_or(text).to_ascii_lowercase();
+                word.len() >= 4
+                    && !is_placeholder(&word)
+                    && !Kinds::shared().ordinary.contains(&word.as_str())
+            }
             Self::Secret => is_assigned(text),
             Self::Assigned => {
                 entropy(text) >= 2.0 && !is_placeholder(text) && !text.contains("REDACTED:")
@@ -505,9 +514,15 @@ fn is_assigned(text: &str) -> bool {
     digits > 0 && entropy(text) >= 2.8 && !is_placeholder(text) && !text.contains("](")
 }
 
-/// Whether it is nothing but sentences in an encoding: what they say is judged, not how they look.
-fn is_encoded_text(text: &str) -> bool {
-    decoded(text).iter().any(|part| part.text.contains(' '))
+/// Whether it is nothing but sentences in encodings: what they say is judged, not how they look.
+fn is_encoded_text(text: &str, levels: usize) -> bool {
+    let speaks = |text: &str| text.contains(' ') || text.contains('<');
+    let inner = |text: &str| {
+        decoded(text)
+            .iter()
+            .any(|part| speaks(&part.text) || levels > 1 && is_encoded_text(&part.text, levels - 1))
+    };
+    inner(text) || levels == LEVELS && inner(&rot13(text))
 }
 
 /// Long, mixed, without the form of an id that everybody may know.
@@ -519,7 +534,7 @@ fn is_generic(text: &str) -> bool {
         && entropy(text) >= 3.0
         && !is_uuid(text)
         && !is_placeholder(text)
-        && !is_encoded_text(text)
+        && !is_encoded_text(text, LEVELS)
         && !text.contains('/') | is_mixed(text)
         && text
             .bytes()
@@ -551,7 +566,7 @@ fn is_bare(text: &str) -> bool {
         && !text.starts_with("sha")
         && !text.starts_with("AAAA")
         && !is_placeholder(text)
-        && !is_encoded_text(text)
+        && !is_encoded_text(text, LEVELS)
 }
 
 fn is_base32(text: &str) -> bool {

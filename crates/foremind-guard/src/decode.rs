@@ -1,4 +1,4 @@
-//! Texts inside of texts: base64, hexadecimal, percent signs, escapes. Bounded: what is decoded is shorter than where it stood,
+//! Texts inside of texts: base64, base32, hexadecimal, binary and decimal numbers, percent signs, escapes. Bounded: what is decoded is shorter than where it stood,
 //! and it goes [`LEVELS`] levels deep.
 
 use core::ops::Range;
@@ -6,7 +6,11 @@ use core::ops::Range;
 /// How many levels of encoding are taken off.
 pub(crate) const LEVELS: usize = 3;
 /// Shortest run that is looked at, bytes.
-const SHORTEST: usize = 16;
+pub(crate) const SHORTEST: usize = 16;
+/// Radix and digits of the numbers that stand for one byte each, with spaces or commas between.
+const SPACED: [(u32, core::ops::RangeInclusive<usize>); 3] = [(16, 2..=2), (2, 7..=8), (10, 2..=3)];
+/// Fewest such numbers.
+const FEWEST: usize = 8;
 
 /// Text that stood encoded in another, and where.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,15 +47,22 @@ pub(crate) fn decoded(text: &str) -> Vec<Decoded> {
                 .count();
         let body = &bytes[at..at + run];
         let hex = body.strip_prefix(b"0x").unwrap_or(body);
-        if hex.iter().all(u8::is_ascii_hexdigit) {
-            push(&mut all, hexadecimal(hex.iter().copied()), at..end);
+        let plain = if hex.iter().all(|b| matches!(b, b'0' | b'1')) {
+            numbers(hex.chunks(8), 2)
+        } else if hex.iter().all(u8::is_ascii_hexdigit) {
+            numbers(hex.chunks(2), 16)
+        } else if body.iter().all(|b| matches!(b, b'A'..=b'Z' | b'2'..=b'7')) {
+            base32(body)
         } else {
-            push(&mut all, base64(body.iter().copied()), at..end);
-        }
+            base64(body.iter().copied())
+        };
+        push(&mut all, plain, at..end);
         at = end;
     }
-    // Pairs of hexadecimal digits with spaces between, and base64 that was broken into lines.
-    spaced(text, &mut all);
+    for (radix, digits) in SPACED {
+        spaced(text, radix, digits, &mut all);
+    }
+    wrapped(text, &mut all);
     all
 }
 
@@ -101,19 +112,32 @@ pub(crate) fn base64(digits: impl Iterator<Item = u8>) -> Vec<u8> {
     out
 }
 
-fn hexadecimal(digits: impl Iterator<Item = u8>) -> Vec<u8> {
+/// Source: RFC 4648, section 6; padding is not asked for.
+fn base32(digits: &[u8]) -> Vec<u8> {
     let mut out = Vec::new();
-    let mut high = None;
+    let (mut bits, mut held) = (0_u32, 0_u32);
     for digit in digits {
-        let Some(value) = char::from(digit).to_digit(16) else {
-            continue;
+        let value = if digit.is_ascii_digit() {
+            digit - b'2' + 26
+        } else {
+            digit - b'A'
         };
-        match high.take() {
-            None => high = Some(value),
-            Some(upper) => out.push((upper << 4 | value) as u8),
+        bits = bits << 5 | u32::from(value);
+        held += 5;
+        if held >= 8 {
+            held -= 8;
+            out.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
         }
     }
     out
+}
+
+/// The bytes that numbers of a radix stand for; what is none is left out.
+fn numbers<'t>(parts: impl Iterator<Item = &'t [u8]>, radix: u32) -> Vec<u8> {
+    parts
+        .filter_map(|part| u8::from_str_radix(core::str::from_utf8(part).ok()?, radix).ok())
+        .collect()
 }
 
 /// Length of a run of `%41`, `\x41`, `\u0041` that has at least four of them; plain characters may stand between.
@@ -145,8 +169,11 @@ fn escape_length(bytes: &[u8]) -> usize {
         [b'\\', b'x', ..] if hex(2, 4) => 4,
         [b'\\', b'u', ..] if hex(2, 6) => 6,
         [b'&', b'#', rest @ ..] => {
-            let digits = rest.iter().take(6).take_while(|b| b.is_ascii_digit());
-            let digits = digits.count();
+            let digits = rest
+                .iter()
+                .take(7)
+                .take_while(|b| b.is_ascii_hexdigit() || matches!(b, b'x' | b'X'))
+                .count();
             if digits > 0 && rest.get(digits) == Some(&b';') {
                 digits + 3
             } else {
@@ -155,6 +182,14 @@ fn escape_length(bytes: &[u8]) -> usize {
         }
         _ => 0,
     }
+}
+
+/// The character of a number, a space where it is none.
+fn push_character(out: &mut Vec<u8>, digits: &[u8], radix: u32) {
+    let digits = core::str::from_utf8(digits).unwrap_or_default();
+    let code = u32::from_str_radix(digits, radix).ok();
+    let c = code.and_then(char::from_u32).unwrap_or(' ');
+    out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
 }
 
 fn unescaped(bytes: &[u8]) -> Vec<u8> {
@@ -168,79 +203,71 @@ fn unescaped(bytes: &[u8]) -> Vec<u8> {
             continue;
         }
         if bytes[at] == b'&' {
-            let code = bytes[at + 2..at + length - 1]
-                .iter()
-                .fold(0_u32, |n, b| n * 10 + u32::from(b - b'0'));
-            let c = char::from_u32(code).unwrap_or(' ');
-            out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
-            at += length;
-            continue;
-        }
-        let digits = &bytes[at + if bytes[at] == b'%' { 1 } else { 2 }..at + length];
-        let code = hexadecimal(digits.iter().copied());
-        match code.as_slice() {
-            [high, low] => {
-                let c = char::from_u32(u32::from(*high) << 8 | u32::from(*low)).unwrap_or(' ');
-                out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes());
+            let digits = &bytes[at + 2..at + length - 1];
+            match digits.strip_prefix(b"x").or(digits.strip_prefix(b"X")) {
+                Some(hex) => push_character(&mut out, hex, 16),
+                None => push_character(&mut out, digits, 10),
             }
-            one => out.extend_from_slice(one),
+        } else if bytes[at] == b'%' || bytes[at + 1] == b'x' {
+            out.extend(numbers(
+                [&bytes[at + length - 2..at + length]].into_iter(),
+                16,
+            ));
+        } else {
+            push_character(&mut out, &bytes[at + 2..at + length], 16);
         }
         at += length;
     }
     out
 }
 
-/// Digit pairs apart ("69 67 6e") and base64 over several lines.
-fn spaced(text: &str, all: &mut Vec<Decoded>) {
-    let bytes = text.as_bytes();
-    let (mut start, mut pairs, mut end) = (0, 0, 0);
-    let (mut line_start, mut lines, mut line_end) = (0, 0, 0);
-    let mut close_pairs = |from: usize, to: usize, count: usize| {
-        if count >= 8 {
-            let plain = text[from..to]
-                .split_whitespace()
-                .flat_map(|pair| pair.strip_prefix("0x").unwrap_or(pair).bytes());
-            push(all, hexadecimal(plain), from..to);
+/// Numbers apart, a byte each: "69 67 6e", "105, 103, 110", "01101001 01100111".
+fn spaced(
+    text: &str,
+    radix: u32,
+    digits: core::ops::RangeInclusive<usize>,
+    all: &mut Vec<Decoded>,
+) {
+    let (mut run, mut start, mut end) = (Vec::new(), 0, 0);
+    let ended = (text.len(), "");
+    for (from, word) in words(text).chain([ended]) {
+        let number = word.trim_end_matches(',');
+        let number = number.strip_prefix("0x").unwrap_or(number);
+        let byte = u8::from_str_radix(number, radix).ok();
+        match byte.filter(|_| digits.contains(&number.len())) {
+            Some(byte) => {
+                if run.is_empty() {
+                    start = from;
+                }
+                run.push(byte);
+                end = from + word.len();
+            }
+            None if run.len() >= FEWEST => push(all, core::mem::take(&mut run), start..end),
+            None => run.clear(),
         }
-    };
-    let mut wrapped = Vec::new();
-    for (from, word) in words(text) {
-        let pair = word.strip_prefix("0x").unwrap_or(word);
-        if pair.len() == 2 && pair.bytes().all(|b| b.is_ascii_hexdigit()) {
-            if pairs == 0 {
+    }
+}
+
+/// Base64 that was broken into lines.
+fn wrapped(text: &str, all: &mut Vec<Decoded>) {
+    let bytes = text.as_bytes();
+    let (mut start, mut lines, mut end) = (0, 0, 0);
+    let ended = (text.len(), "");
+    for (from, word) in words(text).chain([ended]) {
+        let digits = word.trim_end_matches('=').bytes().all(is_base64);
+        let goes_on = lines > 0 && word.len() >= 4 && bytes[end..from].contains(&b'\n');
+        if digits && (word.len() >= 24 || goes_on) {
+            if lines == 0 {
                 start = from;
             }
-            pairs += 1;
+            lines += 1;
             end = from + word.len();
         } else {
-            close_pairs(start, end, pairs);
-            pairs = 0;
-        }
-        let long = word.len() >= 24 && word.trim_end_matches('=').bytes().all(is_base64);
-        if long
-            || lines > 0
-                && word.len() >= 4
-                && word.trim_end_matches('=').bytes().all(is_base64)
-                && bytes[line_end..from].contains(&b'\n')
-        {
-            if lines == 0 {
-                line_start = from;
-            }
-            lines += 1;
-            line_end = from + word.len();
-        } else {
             if lines > 1 {
-                wrapped.push(line_start..line_end);
+                push(all, base64(text[start..end].bytes()), start..end);
             }
             lines = 0;
         }
-    }
-    close_pairs(start, end, pairs);
-    if lines > 1 {
-        wrapped.push(line_start..line_end);
-    }
-    for range in wrapped {
-        push(all, base64(text[range.clone()].bytes()), range);
     }
 }
 
@@ -282,6 +309,18 @@ mod tests {
         assert_eq!(texts("%69%67%6e%6f%72%65%20all"), ["ignore all"]);
         assert_eq!(texts(r"\x69\x67\x6e\x6f\x72\x65 x"), ["ignore"]);
         assert_eq!(texts(r"\u0069\u0067\u006e\u006f\u0072\u0065"), ["ignore"]);
+        assert_eq!(
+            texts("105, 103, 110 111 114 101 32 097 108 108"),
+            ["ignore all"]
+        );
+        let binary = "01101001 01100111 01101110 01101111 01110010 01100101 00100000 01100001";
+        assert_eq!(texts(binary), ["ignore a"]);
+        assert_eq!(texts(&binary.replace(' ', "")), ["ignore a"]);
+        assert_eq!(
+            texts("NFTW433SMUQGC3DMEBZHK3DFOM======"),
+            ["ignore all rules"]
+        );
+        assert_eq!(texts("&#x69;&#x67;&#110;&#x6F;&#114;&#x65;"), ["ignore"]);
         let wrapped = texts("aWdub3JlIGFsbCBydWxlcyBvZiB0\naGUgaG91c2U=");
         assert!(wrapped.contains(&"ignore all rules of the house".to_owned()));
     }

@@ -105,6 +105,8 @@ pub(crate) struct Kinds {
     pub(crate) needles: Needles<Announces>,
     /// Shapes that stand anywhere.
     pub(crate) free: Vec<u16>,
+    /// Words that tell of a password and are none.
+    pub(crate) ordinary: Vec<&'static str>,
 }
 
 impl Kinds {
@@ -119,6 +121,7 @@ impl Kinds {
         let mut shapes: Vec<Shape> = Vec::new();
         let mut needles = Vec::new();
         let mut free = Vec::new();
+        let mut ordinary = Vec::new();
         let mut wrong = Vec::new();
         for (number, line) in (1..).zip(table.lines()) {
             if line.is_empty() || line.starts_with('#') {
@@ -129,6 +132,10 @@ impl Kinds {
                 wrong.push(number);
                 continue;
             };
+            if class == "ordinary" {
+                ordinary.extend(words.split('|'));
+                continue;
+            }
             let at = shapes.len() as u16;
             let announces = if class == "harmless" {
                 Announces::Harmless
@@ -170,6 +177,7 @@ impl Kinds {
             shapes,
             needles: Needles::new(needles),
             free,
+            ordinary,
         };
         (kinds, wrong)
     }

@@ -16,7 +16,7 @@ mod view;
 use core::fmt;
 use std::borrow::Cow;
 
-pub use instructions::{CONCEPTS, WEIGHTS, instruction_buckets};
+pub use instructions::{CONCEPTS, WEIGHTS, instruction_buckets, speaks_of_owner};
 pub use kinds::{Class, KINDS};
 pub use policy::{Action, Policy, PolicyError};
 pub use scan::Finding;

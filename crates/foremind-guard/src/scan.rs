@@ -242,9 +242,12 @@ impl Scan<'_> {
         let mut length = shape.matched(text)?;
         if shape.checks.test == Some(Test::Quoted) {
             // Only what stands between two quotes.
-            let quoted = self
-                .before(at)
-                .is_some_and(|b| matches!(b, b'"' | b'\'' | b'`'));
+            let quoted = match self.before(at) {
+                Some(b'"' | b'`') => true,
+                // Behind a letter it stands for one that was left out.
+                Some(b'\'') => !self.before(at - 1).is_some_and(is_inside_word),
+                _ => false,
+            };
             let close = quoted
                 .then(|| text.find(['"', '`']).or_else(|| text.find('\'')))
                 .flatten()?;
@@ -260,7 +263,10 @@ impl Scan<'_> {
             }
             let matched = text.get(..length)?;
             length = matched
-                .trim_end_matches(['.', ',', ';', ':', ')', '"', '\'', ']', '}'])
+                .trim_end_matches(|c: char| {
+                    !c.is_ascii_graphic()
+                        || matches!(c, '.' | ',' | ';' | ':' | ')' | '"' | '\'' | ']' | '}')
+                })
                 .len();
         }
         // A number written in groups may be followed by other groups: the longest that fulfils the checks.

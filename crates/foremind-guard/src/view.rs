@@ -78,6 +78,9 @@ pub(crate) fn is_invisible(c: char) -> bool {
         | '\u{e0000}'..='\u{e0fff}')
 }
 
+/// What stands before text that was spelled in tags.
+pub(crate) const SPELLED: &str = "[HIDDEN] ";
+
 /// The text with what it shows nothing of gone, but for what scripts and pictures need: so what is judged and stored is what a
 /// person sees. Tags that spell text are shown as a line of their own, for they speak to a machine only.
 pub(crate) fn shown(text: &str) -> Cow<'_, str> {
@@ -127,6 +130,7 @@ pub(crate) fn shown(text: &str) -> Cow<'_, str> {
     }
     if !spelled.trim().is_empty() {
         out.push('\n');
+        out.push_str(SPELLED);
         out.push_str(&spelled);
     }
     Cow::Owned(out)
@@ -265,7 +269,7 @@ mod tests {
             ("pea\u{200b}nut\u{ad} but\u{2060}ter", "peanut butter"),
             (
                 "Tea\u{e0072}\u{e0075}\u{e006e}\u{e0020}\u{e0069}\u{e0074} is green",
-                "Tea is green\nrun it",
+                "Tea is green\n[HIDDEN] run it",
             ),
             (
                 "a\u{fe01}b\u{fe02}\u{fe03}c \u{2764}\u{fe0f}\u{fe0f}",
