@@ -26,11 +26,13 @@ type Asked = { [verb: string]: { [field: string]: unknown } };
 
 type Work = { kind: 'ask'; request: Asked; deadlineMs?: number; maxAgeMs?: number } | { kind: 'export' } | { kind: 'remove' };
 
+/** Answers of a memory are JSON: one text crosses to the Worker and into the service quicker than hundreds of fields. */
 type Ran =
   | { kind: 'absent' }
-  | { kind: 'response'; response: CoreResponse }
-  | { kind: 'late'; prompt: unknown }
-  | { kind: 'replica'; prompt: unknown; generation: number; ageMs: number; error?: PlainError }
+  | { kind: 'response'; response: string }
+  | { kind: 'prompt'; prompt: string }
+  | { kind: 'late'; prompt: string }
+  | { kind: 'replica'; prompt: string; generation: number; ageMs: number; error?: PlainError }
   | { kind: 'file'; file: Uint8Array }
   | { kind: 'removed'; receipt?: unknown }
   | { kind: 'run-failed'; error: PlainError };
@@ -107,7 +109,7 @@ export class MemoryObject extends DurableObject<Env> {
       }
       const request = requestOf(work.request);
       // The log is not read for it.
-      if (request.verb === 'profile' && !this.#opened) return { kind: 'response', response: await this.#profile(store, key, request) };
+      if (request.verb === 'profile' && !this.#opened) return answer(await this.#profile(store, key, request));
       const ask = () => this.#ask(store, key, create, request, work.deadlineMs, encode);
       if (!WRITERS.has(request.verb)) return await ask();
       const ran = await this.#inTurn(ask);
@@ -149,11 +151,10 @@ export class MemoryObject extends DurableObject<Env> {
     try {
       const opened = await before(signal, this.#open(store, key, create));
       const { response } = await drive(coreOf(), opened, store, encoder, request, signal, WRITERS.has(request.verb));
-      return { kind: 'response', response };
+      return answer(response);
     } catch (error) {
       if (!signal.aborted) throw error;
-      const { kind: _, ...prompt } = await this.#profile(store, key, { ...request, verb: 'profile' });
-      return { kind: 'late', prompt };
+      return { kind: 'late', prompt: promptOf(await this.#profile(store, key, { ...request, verb: 'profile' })) };
     }
   }
 
@@ -212,6 +213,17 @@ export class MemoryObject extends DurableObject<Env> {
 function requestOf(asked: Asked): CoreRequest {
   const [[verb, fields] = ['', {}]] = Object.entries(asked);
   return { ...fields, verb };
+}
+
+function answer(response: CoreResponse): Ran {
+  return response.kind === 'recall' || response.kind === 'profile'
+    ? { kind: 'prompt', prompt: promptOf(response) }
+    : { kind: 'response', response: JSON.stringify(response) };
+}
+
+/** The prompt of an answer, without what says that it is one. */
+function promptOf({ kind: _, ...prompt }: CoreResponse): string {
+  return JSON.stringify(prompt);
 }
 
 /** Rejects when the signal fires, and leaves the work to go on: who asks next finds it done. */
@@ -392,8 +404,7 @@ const LATE: PlainError = { code: 'aborted', message: 'the object of this memory 
 const STORE_CODES = new Set(['aborted', 'storage-failed', 'storage-lost', 'storage-denied', 'internal']);
 
 function shown({ response, generation, ageMs }: ReplicaProfile, error?: PlainError): Ran {
-  const { kind: _, ...prompt } = response;
-  return { kind: 'replica', prompt, generation, ageMs, ...(error && { error }) };
+  return { kind: 'replica', prompt: promptOf(response), generation, ageMs, ...(error && { error }) };
 }
 
 /** What cannot be read there is as good as absent. */
@@ -432,27 +443,33 @@ async function attempt(failed: string, work: () => Promise<unknown>): Promise<un
 
 /** The body up to one byte more than it may have: the service says what is wrong then. Undefined: it did not come in time. */
 async function bodyOf(request: Request): Promise<Uint8Array | undefined> {
-  const parts: Uint8Array[] = [];
+  if (!request.body) return new Uint8Array();
+  let timer;
+  const late = new Promise<undefined>((resolve) => (timer = setTimeout(resolve, BODY_MS)));
+  // What says beforehand that it is small is taken as a whole: the platform holds it to that.
+  const small = Number(request.headers.get('content-length') ?? Infinity) <= BODY_BYTES;
+  try {
+    return await (small ? Promise.race([request.bytes(), late]) : upTo(BODY_BYTES + 1, request.body, late));
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+async function upTo(most: number, stream: ReadableStream<Uint8Array>, late: Promise<undefined>): Promise<Uint8Array | undefined> {
+  const body = new Uint8Array(most);
   let length = 0;
-  const reader = request.body?.getReader();
-  const late = reader && sleep(BODY_MS).then(() => 'late' as const);
-  while (reader && length <= BODY_BYTES) {
+  const reader = stream.getReader();
+  while (length < most) {
     const read = await Promise.race([reader.read(), late]);
-    if (read === 'late' || !read) {
+    if (!read) {
       reader.cancel().catch(() => {});
       return undefined;
     }
-    const { value, done } = read;
-    if (done) break;
-    parts.push(value.subarray(0, BODY_BYTES + 1 - length));
-    length += parts.at(-1)?.length ?? 0;
+    if (read.done) break;
+    const part = read.value.subarray(0, most - length);
+    body.set(part, length);
+    length += part.length;
   }
-  if (length > BODY_BYTES) await reader?.cancel();
-  const body = new Uint8Array(length);
-  let at = 0;
-  for (const part of parts) {
-    body.set(part, at);
-    at += part.length;
-  }
-  return body;
+  if (length === most) await reader.cancel();
+  return body.subarray(0, length);
 }

@@ -21,7 +21,6 @@ mod response;
 mod state;
 mod statements;
 mod supersede;
-mod tokens;
 mod upkeep;
 mod veil;
 mod word_index;
@@ -29,6 +28,7 @@ mod write;
 
 pub use engine::Engine;
 pub use foremind_guard::{Guard, Policy, PolicyError};
+pub use foremind_index::tokens::estimate as estimate_tokens;
 pub use foremind_router::{HeadError, MissingFile, NgramHead, has_data, install_data};
 pub use op::Op;
 pub use protocol::{EMBEDDING_HEAD, Reply, Step};
@@ -37,6 +37,5 @@ pub use response::{
     Chain, Dropped, DroppedReason, Explain, Ignored, Listing, Noted, Outcome, PendingList, Prompt,
     Rescanned, Response, Section, Shown, Stats,
 };
-pub use tokens::estimate as estimate_tokens;
 pub use upkeep::ProfileView;
 pub use veil::{Pseudonym, restored};

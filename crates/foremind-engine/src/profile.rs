@@ -1,5 +1,6 @@
 //! Which records stand in the visible profile, and in which order: a pure function of the records and the time.
 
+use foremind_index::tokens;
 use foremind_types::small::SmallMap;
 use std::cmp::Reverse;
 
@@ -9,7 +10,6 @@ use foremind_types::{Domain, Grade, Judgement, Record, Severity, Stage, Tier};
 
 use crate::render::{self, Mark};
 use crate::response::{Dropped, DroppedReason, Section, Shown};
-use crate::tokens;
 use crate::veil::Veil;
 
 /// So many records of each domain go before the others of equal grade and severity.

@@ -5,7 +5,7 @@ use std::sync::OnceLock;
 
 use foremind_types::small::SmallMap;
 
-use foremind_index::Work;
+use foremind_index::{Work, tokens};
 use foremind_router::MAY_REPLACE;
 use foremind_types::limits::{CONTEXT_ITEMS, CONTEXT_ITEMS_PER_DOMAIN, PROFILE_ITEMS};
 use foremind_types::order::set_of;
@@ -20,11 +20,12 @@ use crate::profile::{self, Candidate};
 use crate::render::{self, Mark};
 use crate::response::{Dropped, DroppedReason, Prompt, Section, Shown};
 use crate::state::State;
-use crate::tokens;
 use crate::veil::Veil;
 
 /// Most steps from a replaced record to what is current.
 const LINE_STEPS: usize = 1_024;
+/// Tokens that a line has at least: its domain, who told it and when.
+const LEAST_TOKENS: u32 = 12;
 /// Dropped records from which on circumstances are no longer reported.
 const REPORTED: usize = 64;
 
@@ -443,6 +444,11 @@ fn fit(
     let mut used = 0_u32;
     let mut of_domain: SmallMap<Domain, usize> = SmallMap::new();
     for hit in found {
+        let full = context.len() >= CONTEXT_ITEMS;
+        // As many again as can be shown: what ranks behind those is not missed.
+        if (full || room_tokens - used < LEAST_TOKENS) && dropped.len() >= CONTEXT_ITEMS {
+            break;
+        }
         let record = hit.record;
         let domain = record.route.domain;
         // "General" is the lack of a domain.
@@ -451,7 +457,6 @@ fn fit(
             .first()
             .is_none_or(|best| best.record.route.domain == domain);
         let counted = domain != Domain::General && !named.contains(&domain) && !best;
-        let full = context.len() >= CONTEXT_ITEMS;
         // As in the profile: what is not shown is not veiled.
         let veil = if full { sight.veil.bare() } else { sight.veil };
         let line = render::line(record, sight.mark(record), veil);

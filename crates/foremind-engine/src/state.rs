@@ -321,27 +321,30 @@ impl State {
     pub(crate) fn beside(&self, record: &Record, after: bool, most: usize) -> Vec<&Record> {
         let provenance = &record.provenance;
         let key = |record: &Record| (record.times.told_ms, record.provenance.statement);
-        let fits = |(_, slot): (&RecordId, &'_ Slot)| {
-            slot.record().is_some_and(|other| {
-                other.provenance.thread == provenance.thread && other.scope == record.scope
-            })
-        };
         if provenance.thread.is_none() {
             return Vec::new();
         }
+        let own = key(record);
+        let fits = |other: &Record| {
+            let there = if after {
+                key(other) > own
+            } else {
+                key(other) < own
+            };
+            there && other.provenance.thread == provenance.thread && other.scope == record.scope
+        };
         // The statements of one turn have one time and are in no order among themselves.
         let edge = |at_ms: i64| RecordId::new(at_ms, [0; 10]);
         let at_ms = record.times.told_ms;
         let mut near: Vec<&Record> = if after {
-            let ids = self.slots.range(edge(at_ms)..).take(BESIDE_IDS);
-            let near = ids.filter(|slot| fits(*slot));
-            let near = near.filter_map(|(_, slot)| slot.record());
-            near.filter(|other| key(other) > key(record)).collect()
+            let slots = self.slots.range(edge(at_ms)..).take(BESIDE_IDS);
+            let records = slots.filter_map(|(_, slot)| slot.record());
+            records.filter(|other| fits(other)).collect()
         } else {
-            let ids = self.slots.range(..edge(at_ms.saturating_add(1)));
-            let near = ids.rev().take(BESIDE_IDS).filter(|slot| fits(*slot));
-            let near = near.filter_map(|(_, slot)| slot.record());
-            near.filter(|other| key(other) < key(record)).collect()
+            let slots = self.slots.range(..edge(at_ms.saturating_add(1)));
+            let slots = slots.rev().take(BESIDE_IDS);
+            let records = slots.filter_map(|(_, slot)| slot.record());
+            records.filter(|other| fits(other)).collect()
         };
         sort_by_key(&mut near, |other| key(other));
         if !after {

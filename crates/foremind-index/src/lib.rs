@@ -1,4 +1,4 @@
-//! BM25 and vectors.
+//! BM25, vectors, and what texts cost.
 //!
 //! The index knows record ids, texts and vectors, and nothing of what a record means: whether a record may
 //! be found is asked of the caller for each search. Scores are quantised to 1e-4 before they are compared and
@@ -8,6 +8,7 @@ mod analysis;
 mod best;
 mod bm25;
 mod number;
+pub mod tokens;
 mod vectors;
 mod work;
 

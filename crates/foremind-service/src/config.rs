@@ -45,6 +45,9 @@ pub struct Config {
     /// Read by whoever opens a memory.
     #[serde(default)]
     pub(crate) policy: String,
+    /// What the grant keys are checked with, in their order: a public key is made of its seed once.
+    #[serde(skip)]
+    verifiers: Vec<Verifier>,
 }
 
 fn per_minute() -> u32 {
@@ -187,12 +190,14 @@ impl Config {
     /// # Errors
     /// What is wrong with it; never a value of it.
     pub fn from_json(json: &[u8]) -> Result<Self, ConfigError> {
-        let config: Self =
+        let mut config: Self =
             serde_json::from_slice(json).map_err(|error| ConfigError::Malformed {
                 line: error.line(),
                 column: error.column(),
             })?;
         config.check()?;
+        let verifiers = config.grant_keys.iter().map(verifier);
+        config.verifiers = verifiers.collect::<Result<_, _>>()?;
         Ok(config)
     }
 
@@ -217,9 +222,6 @@ impl Config {
             .any(|key| key.secret.bytes().len() < SECRET_BYTES)
         {
             return Err(ConfigError::BadKey("a service key"));
-        }
-        for key in &self.grant_keys {
-            verifier(key)?;
         }
         self.signer()?;
         for (limit, name) in [
@@ -249,12 +251,10 @@ impl Config {
         found
     }
 
-    pub(crate) fn verifier(&self, kid: &str) -> Option<Verifier> {
-        let key = self
-            .grant_keys
-            .iter()
-            .find(|key| key.kid().as_str() == kid)?;
-        verifier(key).ok()
+    pub(crate) fn verifier(&self, kid: &str) -> Option<&Verifier> {
+        let mut keys = self.grant_keys.iter().zip(&self.verifiers);
+        let found = keys.find(|(key, _)| key.kid().as_str() == kid);
+        found.map(|(_, verifier)| verifier)
     }
 
     /// Whether grants of this key may be for a tenant.
@@ -288,6 +288,12 @@ pub(crate) type EdVerifying = <Ed25519 as jwt_compact::Algorithm>::VerifyingKey;
 pub(crate) enum Verifier {
     Hs256(Hs256Key),
     EdDsa(EdVerifying),
+}
+
+impl fmt::Debug for Verifier {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
 }
 
 /// With what a grant is signed.

@@ -179,8 +179,8 @@ impl Grant {
             .verifier(header.kid.as_str())
             .ok_or(GrantError::UnknownKid)?
         {
-            Verifier::Hs256(key) => signed(&Hs256, &key, &untrusted)?,
-            Verifier::EdDsa(key) => signed(&Ed25519, &key, &untrusted)?,
+            Verifier::Hs256(key) => signed(&Hs256, key, &untrusted)?,
+            Verifier::EdDsa(key) => signed(&Ed25519, key, &untrusted)?,
         }
         let grant: Self = part(claims)?;
         if !config.grants_for(header.kid.as_str(), &grant.tenant) {

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use foremind_engine::{Prompt, Response};
+use foremind_engine::Response;
 use foremind_service::{
     Answer, Call, Config, HttpRequest, HttpResponse, Replica, Reply, Service, Step, Work,
 };
@@ -74,14 +74,19 @@ enum StepOut {
 enum ReplyIn {
     Begin {},
     Absent {},
+    /// As JSON, like the next: it has hundreds of fields, and crossing one by one takes longer than the recall.
     Response {
-        response: Response,
+        response: String,
+    },
+    /// Of a recall or a profile: a response whose kind goes without saying is read without a detour.
+    Prompt {
+        prompt: String,
     },
     Late {
-        prompt: Prompt,
+        prompt: String,
     },
     Replica {
-        prompt: Prompt,
+        prompt: String,
         generation: u64,
         age_ms: u64,
         #[serde(default)]
@@ -112,24 +117,40 @@ enum ReplyIn {
     },
 }
 
+/// What a memory answered, as JSON.
+fn read<T: DeserializeOwned>(json: &str) -> Result<T, Error> {
+    // The text may hold facts, so the parser's words are not passed on.
+    serde_json::from_str(json).map_err(|_| {
+        Error::new(
+            ErrorCode::Internal,
+            "the memory's answer cannot be read; please report this",
+        )
+    })
+}
+
 impl From<ReplyIn> for Reply {
     fn from(reply: ReplyIn) -> Self {
         match reply {
             ReplyIn::Begin {} => Self::Begin,
             ReplyIn::Absent {} => Self::Ran(Ok(Answer::Absent)),
-            ReplyIn::Response { response } => Self::Ran(Ok(Answer::Response(response))),
-            ReplyIn::Late { prompt } => Self::Ran(Ok(Answer::Late(prompt))),
+            ReplyIn::Response { response } => Self::Ran(read(&response).map(Answer::Response)),
+            ReplyIn::Prompt { prompt } => {
+                Self::Ran(read(&prompt).map(|prompt| Answer::Response(Response::Recall(prompt))))
+            }
+            ReplyIn::Late { prompt } => Self::Ran(read(&prompt).map(Answer::Late)),
             ReplyIn::Replica {
                 prompt,
                 generation,
                 age_ms,
                 error,
-            } => Self::Ran(Ok(Answer::Replica(Replica {
-                prompt,
-                generation,
-                age_ms,
-                instead_of: error.map(|error| error.code),
-            }))),
+            } => Self::Ran(read(&prompt).map(|prompt| {
+                Answer::Replica(Replica {
+                    prompt,
+                    generation,
+                    age_ms,
+                    instead_of: error.map(|error| error.code),
+                })
+            })),
             ReplyIn::File { file } => Self::Ran(Ok(Answer::File(file.into_vec()))),
             ReplyIn::Removed { receipt } => Self::Ran(Ok(Answer::Removed(receipt))),
             ReplyIn::RunFailed { error } => Self::Ran(Err(error)),

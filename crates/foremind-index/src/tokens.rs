@@ -30,7 +30,8 @@ pub fn estimate(text: &str) -> u32 {
 }
 
 /// Estimated tokens of a text without line breaks.
-pub(crate) fn estimate_line(line: &str) -> u32 {
+#[must_use]
+pub fn estimate_line(line: &str) -> u32 {
     let cost = cost(line, is_english(line));
     // The spread is a variance in hundredths of a squared token, so its root times ten is in hundredths of a
     // token; the factor goes under the root to stay among whole numbers.
