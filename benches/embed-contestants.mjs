@@ -42,6 +42,8 @@ function own(embedder, memory) {
     embed: async (text) => embedder.encodeF32(text),
     stored: (text) => embedder.encode([text], ['embedding/1'])[0][0].vector,
     tokens: (text) => embedder.tokens(text),
+    loadAdapter: (file) => embedder.loadAdapter(file),
+    heads: (text, heads) => embedder.encode([text], heads),
     wasmBytes: () => memory.buffer.byteLength,
   };
 }

@@ -174,6 +174,11 @@ impl Stages {
         Ok(engine)
     }
 
+    /// Whether there is an encoder.
+    pub(crate) fn encodes(&self) -> bool {
+        self.encoder.is_some()
+    }
+
     /// The verdict of all stages on a statement of a turn.
     pub(crate) fn route(
         &self,

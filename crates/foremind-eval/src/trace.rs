@@ -86,9 +86,9 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
     }
 
     let router = Router::new();
-    let mut baselines = Baselines::new(&router, &tokenizer, &turns, TARGET_SESSION);
+    let mut baselines = Baselines::new(&router, &stages, &tokenizer, &turns, TARGET_SESSION)?;
     for task in &tasks {
-        baselines.add(task, arguments.budget_tokens);
+        baselines.add(task, arguments)?;
     }
     let behind = background(arguments, &mut alone, &turns, labels.as_ref())?;
     Ok(json!({
@@ -110,6 +110,7 @@ pub(crate) fn measure(arguments: &Arguments) -> Result<Value, Problem> {
         "background_false_profile": behind.false_profile.share(),
         "pending_share": behind.pending.share(),
         "baselines": baselines.json(),
+        "similarity": baselines.similarity(),
         "ci95": {
             "direct_recall": counts.direct.ci95(),
             "target_recall": counts.target.ci95(),
