@@ -8,7 +8,7 @@ from tokenizers import Tokenizer
 
 LAYERS, WIDTH, HEADS = 6, 384, 12
 # Tokens of a statement that are looked at; lengths are padded to one of BUCKETS.
-BUCKETS = (24, 48, 128)
+BUCKETS = (16, 24, 32, 48, 80, 128)
 # The matrices of a layer: inputs and outputs of each.
 MATRICES = {
     "attention.self.query": (WIDTH, WIDTH),

@@ -6,7 +6,8 @@ usage: train.py MODEL_FOLDER FEATURES CACHE [--layers 0|2|3|4|6] [--rank 8] [--e
 A tenth of the tokens and of the pooled and hidden numbers is left out at random in each step, and what is kept is a running mean of
 the parameters over some 300 steps: with both, a fourth epoch still helps where two were the most before.
 
-With --start training goes on from a saved head: with the rows of the named files, and as many older ones.
+With --start training goes on from a saved or unpacked head: with the rows of the named files, which count twice, and as many older
+ones.
 
 MODEL_FOLDER holds model.safetensors and tokenizer.json (`cargo xtask model`), FEATURES is the output of the router's
 example `features` for all rows, CACHE a folder for the hidden states below the trained layers. `--layers 0` trains a
@@ -244,7 +245,7 @@ def main():
     if given.start:
         named = given.files.split(",")
         older = [row for row in learning if row["file"] not in named][: given.replay]
-        learning = [row for row in learning if row["file"] in named] + older
+        learning = 2 * [row for row in learning if row["file"] in named] + older
     backbone = Backbone(given.model)
     texts, wanted, weight = examples(learning, statements)
     measured = [row for row in rows if row["part"] in ("validation", "test") and not given.no_report]
