@@ -60,7 +60,7 @@ pub(crate) fn collect(workspace: &Workspace) -> Result<ImportLists, Error> {
 ///
 /// Everything here works on values that the caller handed in, makes plain values, or throws. Nothing here can open a
 /// connection, read a clock, draw randomness or touch storage: those belong to the driver outside.
-const GLUE: [&str; 44] = [
+const GLUE: [&str; 46] = [
     "Error",
     "Number",
     "__wbindgen_bigint_get_as_i64",
@@ -71,6 +71,7 @@ const GLUE: [&str; 44] = [
     "__wbindgen_init_externref_table",
     "__wbindgen_is_bigint",
     "__wbindgen_is_function",
+    "__wbindgen_is_null",
     "__wbindgen_is_object",
     "__wbindgen_is_string",
     "__wbindgen_is_undefined",
@@ -93,6 +94,7 @@ const GLUE: [&str; 44] = [
     "instanceof_Uint8Array",
     "isArray",
     "isSafeInteger",
+    "isView",
     "iterator",
     "length",
     "new",

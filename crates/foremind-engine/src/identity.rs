@@ -1,5 +1,5 @@
 use foremind_types::{Role, Scope};
-use unicode_normalization::UnicodeNormalization;
+use foremind_unicode::{Equivalence, compose, decompose};
 
 /// Equal for statements that are one fact told twice.
 pub(crate) type Identity = [u8; 16];
@@ -39,7 +39,10 @@ fn folded(text: &str) -> String {
             let from = folded.len() - word.len();
             folded[from..].make_ascii_lowercase();
         } else {
-            folded.extend(word.chars().flat_map(char::to_lowercase).nfc());
+            let lower = word.chars().flat_map(char::to_lowercase);
+            let mut chars = decompose(lower, Equivalence::Canonical);
+            compose(&mut chars);
+            folded.extend(chars);
         }
     }
     let end = folded.trim_end_matches(['.', '!', '。', '！']).len();

@@ -1,10 +1,10 @@
 //! Verbs that change nothing: recall, profile, get, list, history, pending, stats.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::VecDeque;
 
 use foremind_index::Work;
 use foremind_types::limits::{BUDGET_TOKENS, PENDING_JUDGEMENTS, QUERY_BYTES};
-use foremind_types::order::sort_by_key;
+use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
     Ambient, Domain, Error, ErrorCode, Judgement, Record, RecordId, Scope, Status, Tier,
 };
@@ -154,7 +154,7 @@ impl Engine {
         now_ms: i64,
     ) -> Result<Vec<Chain>, Error> {
         self.one(scope, id, now_ms)?;
-        let mut found: BTreeSet<RecordId> = BTreeSet::from([id]);
+        let mut found = set_of([id]);
         let mut ahead = VecDeque::from([id]);
         while let Some(id) = ahead.pop_front() {
             let earlier = self

@@ -7,6 +7,7 @@ use foremind_types::small::SmallSet;
 
 use foremind_guard::{Guard, Refusal, Verdict};
 use foremind_types::limits::RECORDS;
+use foremind_types::order::sort_by;
 use foremind_types::{
     Ambient, Change, Entry, Error, ErrorCode, Reason, Record, RecordId, Revision, Route, Scope,
     Status,
@@ -290,7 +291,7 @@ impl Engine {
                 .map(|twin| twin.id)
                 .collect();
             if same.len() > 1 {
-                same.sort_unstable();
+                sort_by(&mut same, Ord::cmp);
                 groups.insert(same);
             }
         }

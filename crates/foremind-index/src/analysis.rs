@@ -5,8 +5,8 @@
 use std::collections::HashSet;
 use std::sync::OnceLock;
 
+use foremind_unicode::{Equivalence, compose, decompose};
 use rustc_hash::FxBuildHasher;
-use unicode_normalization::UnicodeNormalization;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Longest term kept, in characters; the rest of a longer word is ignored.
@@ -51,25 +51,25 @@ pub fn normalise(text: &str) -> String {
     if text.is_ascii() {
         return text.to_ascii_lowercase();
     }
-    text.chars()
-        .flat_map(char::to_lowercase)
-        .nfkd()
-        .filter(|c| !is_accent(*c))
-        .nfc()
-        .fold(String::with_capacity(text.len()), |mut folded, c| {
-            match c {
-                'ß' => folded.push_str("ss"),
-                'æ' => folded.push_str("ae"),
-                'œ' => folded.push_str("oe"),
-                'ø' => folded.push('o'),
-                'ł' => folded.push('l'),
-                'đ' => folded.push('d'),
-                'ı' => folded.push('i'),
-                'ς' => folded.push('σ'),
-                _ => folded.push(c),
-            }
-            folded
-        })
+    let lower = text.chars().flat_map(char::to_lowercase);
+    let mut chars = decompose(lower, Equivalence::Compatible);
+    chars.retain(|c| !is_accent(*c));
+    compose(&mut chars);
+    let mut folded = String::with_capacity(text.len());
+    for c in chars {
+        match c {
+            'ß' => folded.push_str("ss"),
+            'æ' => folded.push_str("ae"),
+            'œ' => folded.push_str("oe"),
+            'ø' => folded.push('o'),
+            'ł' => folded.push('l'),
+            'đ' => folded.push('d'),
+            'ı' => folded.push('i'),
+            'ς' => folded.push('σ'),
+            _ => folded.push(c),
+        }
+    }
+    folded
 }
 
 /// The terms of a text in order, repetitions included.

@@ -475,7 +475,7 @@ impl Survey {
                 for one in entries {
                     if let Some(fold) = &mut self.fold {
                         vault.absorb(&one)?;
-                        self.held.append(&mut Vault::held_in(&one.entry));
+                        self.held.extend(Vault::held_in(&one.entry));
                         fold.apply(one.entry.clone());
                     }
                     self.entry(one.entry);
@@ -601,7 +601,7 @@ impl Survey {
         else {
             return Ok(());
         };
-        self.held.append(&mut walk.salvage.held());
+        self.held.extend(walk.salvage.held());
         let proof = vault.proof(receipt);
         let root = if proof.is_last {
             Some(vault.root(fold.all_stored())? == receipt.root)

@@ -5,6 +5,8 @@
 //! After Joulin et al. 2017, "Bag of Tricks for Efficient Text Classification" (<https://arxiv.org/abs/1607.01759>).
 //! `tools/routing/ngrams.py` trains it with these very buckets.
 
+use foremind_types::order::sort_by;
+
 use crate::semantic::{FEATURES, HeadError};
 
 /// The head's id.
@@ -209,7 +211,7 @@ fn buckets_of(text: &str, buckets: u32) -> Vec<u32> {
         // The upper bits are the better ones: fold them down.
         *value = (*value ^ (*value >> 15)) % buckets;
     }
-    found.sort_unstable();
+    sort_by(&mut found, Ord::cmp);
     found.dedup();
     found
 }

@@ -7,6 +7,7 @@
 
 mod border;
 mod task_wire;
+mod values;
 mod wire;
 
 use foremind_memory::{Audience, Chore, HeadError, Memory, Op, OpenStep, Opening, Survey};

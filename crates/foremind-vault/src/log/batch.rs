@@ -67,7 +67,9 @@ impl Vault {
         }
         let generation = self.head.token.generation() + 1;
         let mut erased = self.erased.clone();
-        erased.extend(plan.erased.iter().map(|(id, at_ms)| (*id, *at_ms)));
+        for (id, at_ms) in plan.erased.iter() {
+            erased.insert(*id, *at_ms);
+        }
         let mut writer = Writer::new(&self.seals, generation, draws);
         let mut garbage: Vec<Place> = Vec::new();
         let mut runs = Vec::new();

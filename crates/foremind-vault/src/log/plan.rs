@@ -47,7 +47,9 @@ impl Vault {
     pub fn plan(&self, entries: &[Entry]) -> Plan {
         let mut plan = Plan::default();
         for entry in entries {
-            plan.erased.extend(redact::erased_by(entry));
+            for (id, at_ms) in redact::erased_by(entry) {
+                plan.erased.insert(id, at_ms);
+            }
             plan.erases |= entry.changes.iter().any(is_receipt);
         }
         let mut room = REWRITE_BYTES as u64;

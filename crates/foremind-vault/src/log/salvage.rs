@@ -183,7 +183,9 @@ impl Salvage {
         });
         let mut erased: SmallMap<RecordId, i64> = SmallMap::new();
         for entry in &found {
-            erased.extend(redact::erased_by(entry));
+            for (id, at_ms) in redact::erased_by(entry) {
+                erased.insert(id, at_ms);
+            }
         }
         let generation = ((self.generation >> EPOCH_BITS) + 1) << EPOCH_BITS;
         let mut seen: SmallSet<(WriterId, u64)> = SmallSet::new();
