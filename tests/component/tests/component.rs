@@ -658,7 +658,7 @@ fn a_prompt_for_elsewhere_has_placeholders_that_an_answer_gives_back() {
     let mut desk = Desk::on(&buckets, 1);
     let (memory, ada) = (desk.memory, scope("ada"));
     desk.remember(ALLERGY).unwrap();
-    desk.remember("My sister Nora Lindqvist is allergic to penicillin")
+    desk.remember("I am allergic to penicillin, my sister Nora Lindqvist found out")
         .unwrap();
     let device = desk
         .instance
@@ -667,7 +667,7 @@ fn a_prompt_for_elsewhere_has_placeholders_that_an_answer_gives_back() {
         .unwrap();
     assert!(device.prompt.text.contains("Nora Lindqvist"));
     assert!(device.pseudonyms.is_empty());
-    let query = "What may my sister take against an infection?";
+    let query = "What may I take against an infection?";
     let remote = desk
         .instance
         .disclose(memory, &ada, query, Audience::Remote)
