@@ -1,13 +1,17 @@
 """Trains and compares the heads of the semantic stage on the English rows.
 
 usage: train.py MODEL_FOLDER FEATURES CACHE [--layers 0|2|3|4|6] [--rank 8] [--epochs 4] [--share 1.0] [--seed 0]
-                [--start FILE --files written/a,written/b --replay 2000] [--save FILE] [--no-report]
+                [--start FILE --files written/a,written/b --times 1 --replay 2000] [--teacher FILE] [--augment 0.3] [--hidden 64] [--save FILE]
+                [--final]
 
 A tenth of the tokens and of the pooled and hidden numbers is left out at random in each step, and what is kept is a running mean of
 the parameters over some 300 steps: with both, a fourth epoch still helps where two were the most before.
 
-With --start training goes on from a saved or unpacked head: with the rows of the named files, which count twice, and as many older
-ones.
+With --start training goes on from a saved or unpacked head: with all rows, or with those of the named files, so many
+times, and some older ones. With --teacher a saved or unpacked head says which statement of a longer row of the profile holds its fact: that one
+is learned beside the whole, and those that it finds harmless are learned as such; of what it knows one half is left out. With --augment a share of the rows is learned once more
+in another dress: with a remark before it, a question after it, in small letters without a stop, or in one sentence with a harmless row.
+The validation part is reported after each epoch; the test part with --final alone.
 
 MODEL_FOLDER holds model.safetensors and tokenizer.json (`cargo xtask model`), FEATURES is the output of the router's
 example `features` for all rows, CACHE a folder for the hidden states below the trained layers. `--layers 0` trains a
@@ -29,7 +33,7 @@ from safetensors.numpy import load_file, save_file
 from minilm import LAYERS, MATRICES, WIDTH, Backbone, pad
 from labels import SHARES, SIZES, targets
 from rows import ROOT, load_rows, load_split
-from score import report
+from score import profile_logit, report
 
 BATCH = 32
 # Share of tokens, and of numbers of the head, that a step leaves out; decay of the running mean of the parameters.
@@ -37,7 +41,7 @@ LEFT_OUT = 0.1
 MEAN = 0.997
 
 
-def start(layers, rank, seed):
+def start(layers, rank, seed, hidden=64):
     """Parameters: low-rank deltas on the upper `layers`, attention pooling, a small perceptron: what an adapter file can hold."""
     keys = iter(jax.random.split(jax.random.PRNGKey(seed), 64))
     normal = lambda shape, scale: jax.random.normal(next(keys), shape) * scale
@@ -49,9 +53,9 @@ def start(layers, rank, seed):
     return {
         "deltas": deltas,
         "query": normal((WIDTH,), 0.02),
-        "hidden": normal((WIDTH, 64), WIDTH**-0.5),
-        "hidden_bias": jnp.zeros(64),
-        "out": normal((64, sum(SIZES)), 0.05),
+        "hidden": normal((WIDTH, hidden), WIDTH**-0.5),
+        "hidden_bias": jnp.zeros(hidden),
+        "out": normal((hidden, sum(SIZES)), 0.05),
         "out_bias": jnp.zeros(sum(SIZES)),
     }
 
@@ -99,8 +103,8 @@ def batches(lengths, generator):
     return cut
 
 
-def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-4, parameters=None):
-    parameters = parameters or start(layers, rank, seed)
+def train(backbone, layers, parameters, epochs, states, wanted, weight, seed, rate, after=None):
+    """The running mean of the parameters at the end; `after(epoch, mean)` is called after each epoch."""
     steps = (len(states) + BATCH - 1) // BATCH * epochs
     schedule = optax.warmup_cosine_decay_schedule(0, rate, max(1, steps // 10), steps, rate * 0.05)
     optimiser = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(schedule, weight_decay=0.05))
@@ -127,6 +131,8 @@ def train(backbone, layers, rank, epochs, states, wanted, weight, seed, rate=8e-
             parameters, mean, memory, value = step(parameters, mean, memory, x, mask, y, w, now)
             values.append(float(value))
         print(f"epoch {epoch} loss {np.mean(values):.3f} {time.time() - began:.0f} s", flush=True)
+        if after:
+            after(epoch, mean)
     return mean
 
 
@@ -158,19 +164,63 @@ def hidden_states(backbone, texts, below, cache):
     return [known[text] for text in texts]
 
 
-def examples(rows, statements):
-    """Training texts: whole rows; of harmless rows of several statements each statement too, since that is what is asked."""
+# A teacher's logit from which it knows a row: of those one half is learned, counting twice.
+EASY = 4.0
+# Turns of talk that carry no fact; half of them stand before a row, half after it.
+REMARKS = ("btw", "oh, and", "by the way,", "just so you know,", "anyway,", "one more thing:", "I should mention,", "fyi,", "also,",
+           "as I said,", "well,", "ha, thanks.", "not that it matters, but", "ok so", "hi again,", "to be honest,", "for context,")
+QUESTIONS = ("any ideas?", "what would you do?", "what do you suggest?", "can you help?", "so what's best?", "where do I start?",
+             "how would you go about it?", "thoughts?", "what should I look at first?", "does that change anything?")
+
+
+def dressed(text, harmless, generator):
+    """A short text in another dress that leaves its grade as it is."""
+    kind = generator.integers(0, 4)
+    if kind == 0:
+        first = text if text[:2] in ("I ", "I'") else text[0].lower() + text[1:]
+        return f"{generator.choice(REMARKS)} {first}"
+    if kind == 1:
+        return f"{text.rstrip('.! ')} {generator.choice(['-', ',', ';', '.'])} {generator.choice(QUESTIONS)}".replace(" ,", ",")
+    if kind == 2:
+        return text.lower().rstrip(".! ")
+    other = generator.choice(harmless).rstrip(".!? ")
+    both = (text.rstrip(".! "), other) if generator.random() < 0.5 else (other, text.rstrip(".! "))
+    return generator.choice([", and ", ", ", "; ", " and "]).join(both)
+
+
+def examples(rows, statements, judged, augment, generator):
+    """Training texts: whole rows; of rows of several statements each statement too, since that is what is asked: all of a
+    harmless row, and of a row of the profile those that the teacher's logits `judged` tell apart; dressed rows."""
     texts, wanted, weight = [], [], []
+
+    def learn(text, target, counts):
+        known = judged.get(text, 0) * (1 if target[:2].any() else -1) > EASY
+        if known and generator.random() < 0.5:
+            return
+        texts.append(text), wanted.append(target), weight.append(2 * counts if known else counts)
+
+    short = [row["text"] for row in rows if row["label"] == "store" and not row.get("also_ok") and len(row["text"]) < 70
+             and "?" not in row["text"]]
     for row in rows:
         target = targets(row)
         doubtful = 0.6 if row.get("also_ok") else 1.0
-        texts.append(row["text"]), wanted.append(target), weight.append(doubtful)
+        learn(row["text"], target, doubtful)
         pieces = statements.get(row["id"], [])
+        harmless = np.zeros_like(target)
+        harmless[2:4] = 1
         if len(pieces) > 1 and row["label"] != "profile" and "profile" not in (row.get("also_ok") or []):
-            harmless = np.zeros_like(target)
-            harmless[2:4] = 1
             for piece in pieces:
-                texts.append(piece), wanted.append(harmless), weight.append(0.5)
+                learn(piece, harmless, 0.5)
+        elif len(pieces) > 1 and row["label"] == "profile" and judged:
+            values = [judged[piece] for piece in pieces]
+            best = int(np.argmax(values))
+            for at, piece in enumerate(pieces):
+                if at == best and values[at] > 0:
+                    learn(piece, target, doubtful)
+                elif values[at] < min(-3, values[best] - 3):
+                    learn(piece, harmless, 0.5)
+        if len(row["text"]) < 140 and len(pieces) < 2 and row["label"] != "none" and generator.random() < augment:
+            learn(dressed(row["text"], short, generator), target, 0.7 * doubtful)
     return texts, np.array(wanted), np.array(weight, np.float32)
 
 
@@ -232,9 +282,11 @@ def main():
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--rate", type=float, default=8e-4)
-    parser.add_argument("--save"), parser.add_argument("--start")
+    parser.add_argument("--save"), parser.add_argument("--start"), parser.add_argument("--teacher")
     parser.add_argument("--files", default=""), parser.add_argument("--replay", type=int, default=2000)
-    parser.add_argument("--no-report", action="store_true")
+    parser.add_argument("--times", type=int, default=1)
+    parser.add_argument("--augment", type=float, default=0.0), parser.add_argument("--hidden", type=int, default=64)
+    parser.add_argument("--final", action="store_true")
     given = parser.parse_args()
 
     rows = [row for row in load_split(load_rows()) if row["lang"] == "en"]
@@ -242,28 +294,32 @@ def main():
     learning = [row for row in rows if row["part"] == "train"]
     np.random.default_rng(1).shuffle(learning)
     learning = learning[: round(given.share * len(learning))]
-    if given.start:
+    if given.files:
         named = given.files.split(",")
         older = [row for row in learning if row["file"] not in named][: given.replay]
-        learning = 2 * [row for row in learning if row["file"] in named] + older
+        learning = given.times * [row for row in learning if row["file"] in named] + older
     backbone = Backbone(given.model)
-    texts, wanted, weight = examples(learning, statements)
-    measured = [row for row in rows if row["part"] in ("validation", "test") and not given.no_report]
-    asked = [(row, text) for row in measured for text in statements.get(row["id"]) or [row["text"]]]
     below = LAYERS - given.layers
+    judged = {}
+    if given.teacher:
+        pieces = sorted({text for row in learning for text in (row["text"], *statements.get(row["id"], []))})
+        known = hidden_states(backbone, pieces, below, given.cache)
+        judged = dict(zip(pieces, profile_logit(predict(backbone, given.layers, restore(given.teacher, given.layers), known))))
+    texts, wanted, weight = examples(learning, statements, judged, given.augment, np.random.default_rng(given.seed + 7))
+    parts = ("validation", "test") if given.final else ("validation",)
+    measured = [row for row in rows if row["part"] in parts]
+    asked = [(row, text) for row in measured for text in statements.get(row["id"]) or [row["text"]]]
     states = hidden_states(backbone, texts + [text for _, text in asked], below, given.cache)
     print(f"{len(learning)} rows, {len(texts)} texts, {len(asked)} statements measured", flush=True)
 
-    def measure(parameters):
+    def measure(epoch, parameters):
+        if given.save:
+            save(given.save, parameters)
         z = predict(backbone, given.layers, parameters, states[len(texts) :])
-        return report(measured, [row["id"] for row, _ in asked], z, f"layers {given.layers} share {given.share}")
+        report(measured, [row["id"] for row, _ in asked], z, f"layers {given.layers} epoch {epoch}")
 
-    parameters = train(backbone, given.layers, given.rank, given.epochs, states[: len(texts)], wanted, weight, given.seed, given.rate,
-                       restore(given.start, given.layers) if given.start else None)
-    if given.save:
-        save(given.save, parameters)
-    if measured:
-        measure(parameters)
+    parameters = restore(given.start, given.layers) if given.start else start(given.layers, given.rank, given.seed, given.hidden)
+    train(backbone, given.layers, parameters, given.epochs, states[: len(texts)], wanted, weight, given.seed, given.rate, measure)
 
 
 if __name__ == "__main__":
