@@ -92,7 +92,7 @@ impl VectorCache {
             let embedding = row
                 .next()
                 .filter(|embedding| embedding.head_id.0 == EMBEDDING_HEAD)
-                .filter(|embedding| foremind_index::dequantise(embedding).is_ok());
+                .filter(|embedding| foremind_index::check(embedding).is_ok());
             let features = row.next().map(|of_head| of_head.features);
             self.by_text.insert(
                 text,

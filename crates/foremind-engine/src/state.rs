@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 use foremind_types::small::{SmallMap, SmallSet};
 
 use crate::protocol::EMBEDDING_HEAD;
-use foremind_index::{Vectors, dequantise};
+use foremind_index::{Vectors, check};
 use foremind_router::KIND_REASON;
 use foremind_types::order::{set_of, sort_by_key};
 use foremind_types::{
@@ -252,7 +252,7 @@ impl State {
         let slot = self.slots.entry(id).or_default();
         let later = slot.embedded.is_some_and(|old| old >= stamp);
         // What cannot be searched with is no embedding, on every host alike.
-        if slot.erased_ms.is_some() || later || dequantise(embedding).is_err() {
+        if slot.erased_ms.is_some() || later || check(embedding).is_err() {
             return;
         }
         slot.embedded = Some(stamp);

@@ -15,5 +15,5 @@ mod work;
 pub use analysis::{normalise, terms};
 pub use bm25::{Bm25, Lexical, LexicalHit};
 pub use number::quantise;
-pub use vectors::{VectorError, VectorHit, Vectors, dequantise};
+pub use vectors::{VectorError, VectorHit, Vectors, check, dequantise};
 pub use work::Work;

@@ -296,7 +296,11 @@ impl Table {
     }
 }
 
-fn check(embedding: &Embedding) -> Result<(), VectorError> {
+/// Whether the embedding can be stored and searched with.
+///
+/// # Errors
+/// See [`VectorError`].
+pub fn check(embedding: &Embedding) -> Result<(), VectorError> {
     if embedding.vector.len() != VECTOR_DIMENSIONS {
         return Err(VectorError::Dimensions {
             found: embedding.vector.len(),

@@ -16,6 +16,13 @@ mod passphrase;
 mod redact;
 mod slot;
 
+// The unit tests share the entries of the integration tests, which name the crate from outside.
+#[cfg(test)]
+extern crate self as foremind_vault;
+#[cfg(test)]
+#[path = "../tests/common/mod.rs"]
+mod common;
+
 pub use entropy::Draws;
 pub use error::VaultError;
 pub use key::{HeadToken, Key};

@@ -1,9 +1,13 @@
 //! What is stored, one module for each frozen format, and the header that all formats share.
 
 mod convert;
+#[cfg(test)]
+mod oracle;
+mod read;
 pub(crate) mod v1;
 
-pub(crate) use convert::{decode_entries, decode_profile, encode_entries, encode_profile};
+pub(crate) use convert::{encode_entries, encode_profile};
+pub(crate) use read::{decode_entries, decode_manifest, decode_profile};
 
 use crate::{HeadToken, Key, VaultError};
 

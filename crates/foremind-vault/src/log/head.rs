@@ -207,11 +207,7 @@ fn parse(token: HeadToken, plain: &[u8]) -> Result<Head, VaultError> {
         key: Key::head(),
         part,
     };
-    let (manifest, rest): (v1::Manifest, _) =
-        postcard::take_from_bytes(plain).map_err(|_| layout("manifest"))?;
-    if !rest.is_empty() {
-        return Err(layout("manifest: bytes left over"));
-    }
+    let manifest = format::decode_manifest(plain).map_err(layout)?;
     let place = |place: v1::Place| -> Result<Place, VaultError> {
         let chunks = place.bytes.div_ceil(v1::CHUNK_BYTES as u64);
         let fits = u64::from(place.chunks) == chunks
