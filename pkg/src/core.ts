@@ -84,6 +84,8 @@ export type CoreOptions = CoreWrap & {
   create: boolean;
   /** Whether to stop where the stored profile can be given, before the log is read. */
   profileFirst?: boolean;
+  /** Whether the store writes a batch as a whole. */
+  atomicBatches?: boolean;
   /** Lines of a guard policy. */
   policy?: string;
 };

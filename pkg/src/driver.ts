@@ -74,7 +74,7 @@ async function runOpening<Early>(
   atProfile?: (opening: CoreOpening) => Early,
 ): Promise<Opened | Early> {
   const life = core.life;
-  const opening = core.open(options);
+  const opening = core.open({ ...options, atomicBatches: store.capabilities.atomicBatch });
   let created = false;
   let secret: Uint8Array | undefined;
   try {

@@ -47,6 +47,34 @@ for (const kind of browsers) {
             assert.deepEqual(found, { lengths: [100, 3], same: true, names: 3, refused: false, written: true, after: 9 });
           });
 
+          await context.test('a memory in the second layout, without a tail, opens in the present one', async () => {
+            const found = await page.evaluate(async () => {
+              const row = (head) => ({ slot: 'head', bytes: head });
+              const head = new Uint8Array(100).map((_, at) => at);
+              const token = Array.from(head.subarray(0, 32), (byte) => byte.toString(16).padStart(2, '0')).join('');
+              const request = indexedDB.open('foremind:second', 2);
+              request.onupgradeneeded = () => {
+                request.result.createObjectStore('values');
+                request.result.createObjectStore('heads').createIndex('slot', 'slot', { unique: true });
+              };
+              const database = await kit.asked(request);
+              const transaction = database.transaction(['heads', 'values'], 'readwrite');
+              transaction.objectStore('heads').add(row(head), token);
+              transaction.objectStore('values').put(new Uint8Array([7]), 'e'.repeat(32));
+              await kit.asked(transaction.objectStore('values').put(new Uint8Array([1, 2, 3]), 'key'));
+              database.close();
+              const store = await kit.openStore('second');
+              const names = (await store.list()).sort();
+              const next = head.slice().fill(9, 0, 32);
+              const batch = { expectedHead: head.slice(0, 32), puts: [['head', next], ['d'.repeat(32), new Uint8Array([8])]], deletes: ['e'.repeat(32)], strict: true };
+              const written = [await store.commit(batch), await store.commit(batch)];
+              const [after, gone, fresh] = await store.read(['head', 'e'.repeat(32), 'd'.repeat(32)]);
+              await store.close();
+              return { names: names.length, written, after: after[0], gone: gone === undefined, fresh: fresh[0] };
+            });
+            assert.deepEqual(found, { names: 3, written: [true, false], after: 9, gone: true, fresh: 8 });
+          });
+
           await context.test('a commit wakes the instances in other tabs, and nobody when it was refused', async () => {
             const other = await openKit(browser, url);
             for (const tab of [page, other]) {

@@ -164,7 +164,7 @@ for (const kind of browsers) {
             await memory.remember(me, 'The bookshelf is sold.');
             await memory.close();
             const fresh = (await names()).filter((key) => !before.includes(key) && /^[0-9a-f]{32}$/.test(key));
-            const altered = await kit.alter('foremind:damaged', (store, key) => store === 'values' && fresh.includes(key));
+            const altered = await kit.alter('foremind:damaged', (_store, key) => fresh.includes(key));
             const found = await kit.Memory.verify(options);
             const refused = await kit.outcome(() => kit.Memory.open(options));
             const repaired = await kit.Memory.repair(options);

@@ -145,14 +145,48 @@ export const cases = [
       let generation = 1;
       for (const [at, size] of [...sizes, ...sizes.toReversed?.() ?? [...sizes].reverse()].entries()) {
         const value = noise(size, at);
-        same(await store.commit(next(generation, [[name(1), value], [name(2 + at), value]])), true, `${size} bytes`);
+        same(await store.commit(next(generation, [['spare', value], [name(2 + at), value]])), true, `${size} bytes`);
         generation += 1;
-        const [one, other] = await store.read([name(1), name(2 + at)]);
+        const [one, other] = await store.read(['spare', name(2 + at)]);
         sameBytes(one, value, `${size} bytes, replaced`);
         sameBytes(other, value, `${size} bytes, new`);
       }
-      same(await store.commit(next(generation, [], [name(1)])), true, 'delete');
-      same((await store.read([name(1)]))[0] === undefined, true, 'deleted');
+      for (const [at, size] of [...sizes, ...[...sizes].reverse()].entries()) sameBytes((await store.read([name(2 + at)]))[0], noise(size, at), `${size} bytes, later`);
+      same(await store.commit(next(generation, [], ['spare', name(2), name(12)])), true, 'delete');
+      same((await store.read(['spare', name(2), name(12)])).every((value) => value === undefined), true, 'deleted');
+    },
+  },
+  {
+    name: 'what many commits write is there for every instance, and goes when it is deleted',
+    needs: ['atomicBatch', 'cas', 'readAfterWrite'],
+    async run({ empty, open, forgets }) {
+      const stores = [await empty(), await open()];
+      await created(stores[0]);
+      const small = (at) => noise(300 + at, at);
+      const large = (at) => noise(at % 7 === 0 ? 70_000 : 20_000, 1000 + at);
+      const commits = 45;
+      for (let at = 1; at <= commits; at += 1) {
+        const store = stores[at % 3 === 0 ? 1 : 0];
+        // Each replaces a long value, and every fifteenth puts one in the place of all short ones.
+        const folded = at % 15 === 0 ? Array.from({ length: 14 }, (_, back) => name(at - 14 + back)) : [];
+        const puts = [[name(at), folded.length > 0 ? noise(30_000, at) : small(at)], [name(1000 + at), large(at)]];
+        same(await store.commit(next(at, puts, at > 1 ? [name(999 + at), ...folded] : [])), true, `commit ${at}`);
+      }
+      const left = Array.from({ length: commits }, (_, at) => name(at + 1));
+      const check = async (store) => {
+        const values = await store.read([...left, name(1000 + commits), name(999 + commits)]);
+        for (const [at, value] of values.slice(0, commits).entries()) {
+          if ((at + 1) % 15 === 0) sameBytes(value, noise(30_000, at + 1), `a fold, ${at + 1}`);
+          else same(value === undefined, true, `folded, ${at + 1}`);
+        }
+        sameBytes(values[commits], large(commits), 'the last long value');
+        same(values[commits + 1] === undefined, true, 'the one before it is gone');
+        if (store.list) same((await store.list()).length, 6, 'names');
+      };
+      for (const store of stores) await check(store);
+      if (forgets) return;
+      for (const store of stores) await store.close();
+      await check(await open());
     },
   },
   {
@@ -232,16 +266,20 @@ export const cases = [
     needs: ['atomicBatch', 'cas', 'readAfterWrite'],
     async run({ empty, open }) {
       const [writer, reader] = [await empty(), await open()];
-      const values = (generation) => Array.from({ length: 5 }, (_, at) => [name(at), bytes(`of ${generation}`)]);
-      await created(writer, values(1));
+      const turns = 20;
+      const values = (generation) => [['key', bytes(`of ${generation}`)], ...Array.from({ length: 4 }, (_, at) => [name(10 * generation + at), bytes(`of ${generation}`)])];
+      const all = Array.from({ length: turns + 1 }, (_, at) => values(at + 1).slice(1).map(([key]) => key)).flat();
+      same(await writer.commit({ puts: [['head', head(1)], ...values(1)], deletes: [], strict: true }), true, 'the first commit');
       let done = false;
       const reading = (async () => {
         while (!done) {
-          const [current, ...found] = await reader.read(['head', ...values(0).map(([key]) => key)]);
-          for (const value of found) same(text(value), `of ${generationOf(current)}`, 'a value beside its head');
+          const [current, key, ...found] = await reader.read(['head', 'key', ...all]);
+          const generation = generationOf(current);
+          same(text(key), `of ${generation}`, 'the key beside its head');
+          for (const [at, value] of found.entries()) same(value !== undefined, at < 4 * generation, `value ${at} beside head ${generation}`);
         }
       })();
-      for (let turn = 0; turn < 20; turn += 1) await increment(writer, values);
+      for (let turn = 0; turn < turns; turn += 1) await increment(writer, values);
       done = true;
       await reading;
     },

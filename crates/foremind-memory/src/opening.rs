@@ -381,7 +381,10 @@ impl Opening {
         slot: Option<Vec<u8>>,
         draws: &mut Draws,
     ) -> Result<OpenStep, Error> {
-        let (vault, mut batch) = Vault::create(memory_id, data_key, draws)?;
+        let (mut vault, mut batch) = Vault::create(memory_id, data_key, draws)?;
+        if self.options.atomic_batches {
+            vault.expect_atomic_batches();
+        }
         // The head last, as in every batch. A store that writes it by compare-and-swap may be left with the
         // slot alone; two that finish it then seal with the same data key, and the first head stays.
         // The slot first, since in such a store it decides whose memory this is.
@@ -412,6 +415,9 @@ impl Opening {
             return Err(VaultError::Replaced { seen, found }.into());
         }
         let mut vault = Box::new(vault);
+        if self.options.atomic_batches {
+            vault.expect_atomic_batches();
+        }
         if self.options.stale_reads {
             vault.read_stale();
             if let Some(stamp) = self.stamp.take() {

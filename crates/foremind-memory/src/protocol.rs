@@ -170,6 +170,9 @@ pub struct OpenOptions {
     /// For stores whose [`crate::Strategy::needs_journals`]: what other writers committed under a head that was
     /// replaced is looked for and merged, and a head that is replaced later is a `conflict` error.
     pub journals: bool,
+    /// For stores that write a batch as a whole or not at all ([`crate::Capabilities::atomic_batch`]): nothing is deleted a second
+    /// time in case the first was cut off. Always right when false.
+    pub atomic_batches: bool,
     /// For stores that are read late: an older head than one already seen is no news, instead of a loss. Nothing can
     /// be written to such a store.
     pub stale_reads: bool,
@@ -188,6 +191,7 @@ impl OpenOptions {
             min_generation: 0,
             profile_first: false,
             journals: false,
+            atomic_batches: false,
             stale_reads: false,
             policy: Policy::default(),
         }

@@ -375,6 +375,7 @@ pub fn suite_scope() -> Scope {
 pub fn suite_options(capabilities: Capabilities) -> OpenOptions {
     let mut options = OpenOptions::new(KeySource::Host(DataKey::new(SUITE_KEY)));
     options.journals = capabilities.strategy().is_ok_and(Strategy::needs_journals);
+    options.atomic_batches = capabilities.atomic_batch;
     options
 }
 

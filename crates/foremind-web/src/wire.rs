@@ -22,6 +22,8 @@ pub(crate) struct CoreOptions {
     create: bool,
     #[serde(default)]
     profile_first: bool,
+    #[serde(default)]
+    atomic_batches: bool,
     /// At most 2^53: JavaScript's numbers.
     #[serde(default)]
     min_generation: u64,
@@ -104,6 +106,7 @@ impl CoreOptions {
         options.create = self.create;
         options.profile_first = self.profile_first;
         options.min_generation = self.min_generation;
+        options.atomic_batches = self.atomic_batches;
         if let Some(policy) = self.policy {
             options.policy = Policy::parse(&policy)?;
         }

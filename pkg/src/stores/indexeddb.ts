@@ -3,8 +3,8 @@ import { ForemindError } from '../errors.js';
 import type { Durability } from '../types.js';
 import { HEAD_TOKEN_BYTES, type Capabilities, type Room, type Store } from './store.js';
 
-/** Version 1 kept the head among the values. */
-const VERSION = 2;
+/** Version 1 kept the head among the values, version 2 nothing beside the head. */
+const VERSION = 3;
 const VALUES = 'values';
 const HEADS = 'heads';
 const SLOT = 'slot';
@@ -16,10 +16,16 @@ const NO_HEAD = 'none';
  * transaction with `commit()` never answers.
  */
 const PART_BYTES = 60 * 1024;
+/** The most bytes of a head's row, the values beside the head included. */
+const ROW_BYTES = 56 * 1024;
+/** What a commit that folds writes stays for long: values of more bytes get rows of their own at once. */
+const FOLD_TAIL_BYTES = 4 * 1024;
 /** How long an opening may take before the database counts as blocked by another connection. */
 const OPEN_WAIT_MS = 10_000;
 /** How long other connections have to give way. */
 const BLOCKED_WAIT_MS = 1_500;
+/** Names of the log: what is put under them is put once. */
+const LOG_NAME = /^[0-9a-f]{32}$/;
 /** A commit that deletes so many values folds segments. */
 const FOLD_DELETES = 8;
 /** How long a lock is waited for: a tab that the system has frozen keeps its own. */
@@ -41,12 +47,18 @@ const ROOM_CHECK_BYTES = 1 << 20;
  * its row stays, the addition breaks the index, and all of it is undone. (Where there is no head, there is a row that says so.)
  * So every request can be sent at once, with `commit()` behind them, and a tab that is frozen or killed while it waits for
  * answers holds nothing up, which one that has to read, compare and then write would. Reads end in the same way.
+ *
+ * A request costs more than the bytes that it brings: each one that a commit sends takes a sixth of the time of a bare put. So
+ * the values that the latest commits wrote lie in the head's row, in its *tail*, until they are deleted: most commits are these
+ * two requests, and what they replace is left out of the new row. What the row has no room for gets rows of its own.
  */
 export class IndexedDbStore implements Store {
   readonly capabilities: Capabilities = { atomicBatch: true, cas: true, ticket: false, readAfterWrite: true, list: true };
   onwake?: () => void;
   onlost?: (message: string) => void;
   readonly #database: IDBDatabase;
+  /** The head's row as this instance last saw it, by its key. */
+  #known: { key: string; row: HeadRow } | undefined;
   readonly #channel: BroadcastChannel | undefined;
   /** Bytes that may be written before the browser is asked for room again, and what was left when it was. */
   #room = { untilAsked: 0, left: Infinity };
@@ -85,7 +97,12 @@ export class IndexedDbStore implements Store {
   }
 
   async read(keys: string[]): Promise<Value[]> {
-    return (await this.#read(keys, true)) ?? (await this.#read(keys, false)) ?? keys.map(() => undefined);
+    for (const atOnce of [true, false]) {
+      // The row that is known most often is the stored one still: its key is all that has to be asked for.
+      const values = (this.#known && (await this.#read(keys, atOnce, this.#known))) ?? (await this.#read(keys, atOnce, undefined));
+      if (values) return values;
+    }
+    return keys.map(() => undefined);
   }
 
   async commit(batch: Batch): Promise<boolean> {
@@ -101,16 +118,25 @@ export class IndexedDbStore implements Store {
 
   async replace(puts: Batch['puts'], deletes: string[]): Promise<void> {
     const head = puts.find(([key]) => key === 'head')?.[1];
-    await this.#transact<void>('readwrite', 'strict', true, (heads, values) => {
-      for (const key of [...deletes, ...puts.map(([name]) => name)]) values.delete(partsOf(key));
-      for (const [name, part] of storedParts(puts)) values.put(part, name);
-      if (head) {
+    this.#known = undefined;
+    await this.#transact<void>('readwrite', 'strict', false, (heads, values) => {
+      const stored = heads.openCursor();
+      stored.onsuccess = () => {
+        const cursor = stored.result;
+        const row = cursor?.value as HeadRow | undefined;
+        const named = [...deletes, ...puts.map(([name]) => name)];
+        for (const key of named) values.delete(partsOf(key));
+        for (const [name, part] of storedParts(puts)) values.put(part, name);
+        const kept = Object.entries(row?.tail ?? {}).filter(([name]) => !named.includes(name));
+        if (row && !head && !deletes.includes('head')) {
+          cursor?.update({ ...row, tail: Object.fromEntries(kept) });
+          return;
+        }
+        // What lies beside the head that goes is not named by that.
+        for (const [name, value] of kept) values.put(value, name);
         heads.clear();
-        heads.add(headRow(head), rowOf(head));
-      } else if (deletes.includes('head')) {
-        heads.clear();
-        heads.add(headRow(new Uint8Array()), NO_HEAD);
-      }
+        heads.add(headRow(head ?? new Uint8Array()), head ? rowOf(head) : NO_HEAD);
+      };
       return () => undefined;
     });
     this.#channel?.postMessage('written');
@@ -125,8 +151,12 @@ export class IndexedDbStore implements Store {
   async list(): Promise<string[]> {
     return this.#transact<string[]>('readonly', 'default', true, (heads, values) => {
       const names = values.getAllKeys();
-      const head = heads.getKey(NO_HEAD);
-      return () => [...(names.result as string[]).filter((name) => !name.includes('.')), ...(head.result === undefined ? ['head'] : [])];
+      const row = heads.index(SLOT).get('head') as IDBRequest<HeadRow>;
+      return () => [
+        ...(names.result as string[]).filter((name) => !name.includes('.')),
+        ...(row.result.bytes.length > 0 ? ['head'] : []),
+        ...Object.keys(row.result.tail ?? {}),
+      ];
     });
   }
 
@@ -155,16 +185,23 @@ export class IndexedDbStore implements Store {
     this.#database.close();
   }
 
-  /** Undefined when an answer did not come before the transaction ended. */
-  #read(keys: string[], atOnce: boolean): Promise<Value[] | undefined> {
+  /** Undefined when the head's row is not the one that is `known`, or an answer did not come before the transaction ended. */
+  #read(keys: string[], atOnce: boolean, known: { key: string; row: HeadRow } | undefined): Promise<Value[] | undefined> {
     return this.#transact<Value[] | undefined>('readonly', 'default', atOnce, (heads, values) => {
-      const row = keys.includes('head') ? heads.index(SLOT).get('head') : undefined;
-      const parts = keys.map((key) => values.getAll(partsOf(key)));
+      const index = heads.index(SLOT);
+      const key = index.getKey('head');
+      const asked = known ? undefined : index.get('head');
+      const has = (name: string) => known && (known.row.tail?.[name] || (name === 'head' && known.row.parts === undefined));
+      const parts = keys.map((name) => (has(name) ? undefined : values.getAll(partsOf(name))));
       return () => {
-        if ([...parts, ...(row ? [row] : [])].some(({ readyState }) => readyState !== 'done')) return undefined;
-        return keys.map((key, at) => {
-          const more = parts[at]?.result as Part[];
-          return joined(key === 'head' && row ? [row.result as Part, ...more] : more);
+        if ([key, asked, ...parts].some((request) => request && request.readyState !== 'done')) return undefined;
+        if (known && key.result !== known.key) return undefined;
+        const row = known?.row ?? (asked?.result as HeadRow);
+        this.#known = { key: key.result as string, row };
+        return keys.map((name, at) => {
+          const more = (parts[at]?.result ?? []) as Part[];
+          // Copies, since the row is kept.
+          return name === 'head' ? joined([row, ...more])?.slice() : (row.tail?.[name]?.slice() ?? joined(more));
         });
       };
     });
@@ -174,8 +211,11 @@ export class IndexedDbStore implements Store {
     // All that takes time comes before the transaction: what is sent while it is open is sent in one go.
     const head = batch.puts.find(([key]) => key === 'head')?.[1];
     if (!head) throw new ForemindError('internal', 'the core wrote no head; please report this');
-    const [row, puts, deletes] = [headRow(head), storedParts(batch.puts), batch.deletes.map(partsOf)];
     const [from, to] = [batch.expectedHead ? rowOf(batch.expectedHead) : NO_HEAD, rowOf(head)];
+    // The core has read the head that it expects; where this instance knows another one by now, it is too late.
+    if (from !== NO_HEAD && this.#known?.key !== from) await this.read(['head']);
+    if (from !== NO_HEAD && this.#known?.key !== from) return false;
+    const { row, puts, deletes } = planned(head, batch, this.#known?.row.tail);
     let taken = false;
     const write = (heads: IDBObjectStore, values: IDBObjectStore) => {
       for (const range of deletes) values.delete(range);
@@ -185,11 +225,15 @@ export class IndexedDbStore implements Store {
       const swap = heads.add(row, to);
       swap.onerror = () => (taken ||= swap.error?.name === 'ConstraintError');
     };
+    this.#known = undefined;
     try {
       return await this.#transact<boolean>('readwrite', batch.strict ? 'strict' : 'relaxed', from !== NO_HEAD, (heads, values, transaction) => {
         if (from !== NO_HEAD) {
           write(heads, values);
-          return () => true;
+          return () => {
+            this.#known = { key: to, row };
+            return true;
+          };
         }
         // The making of a memory happens once, and also needs the absence of a key: here the answer is waited for.
         const key = values.getKey('key');
@@ -285,6 +329,14 @@ export class IndexedDbStore implements Store {
   }
 }
 
+/** The head's first part, and the values beside it by name. */
+interface HeadRow {
+  [SLOT]: 'head';
+  bytes: Uint8Array;
+  parts?: number;
+  tail?: { [name: string]: Uint8Array };
+}
+
 /** What is stored under one name: a whole value, the first of `parts` parts of one, or a later part. */
 type Part = Uint8Array | { bytes: Uint8Array; parts?: number };
 
@@ -296,8 +348,30 @@ function divided(value: Uint8Array): Part[] {
   return [{ bytes: all[0] as Uint8Array, parts }, ...all.slice(1)];
 }
 
-/** The head's row: the first part of it. */
-function headRow(head: Uint8Array): { [SLOT]: 'head'; bytes: Uint8Array; parts?: number } {
+/** What a commit sends: the head's row, and what it puts and deletes elsewhere. `before` is the tail that the new row takes over. */
+function planned(head: Uint8Array, batch: Batch, before: HeadRow['tail'] = {}): { row: HeadRow; puts: [name: string, part: Part][]; deletes: IDBKeyRange[] } {
+  const row = headRow(head);
+  const most = batch.deletes.length >= FOLD_DELETES ? FOLD_TAIL_BYTES : ROW_BYTES;
+  const named = new Set([...batch.deletes, ...batch.puts.map(([name]) => name)]);
+  const kept = Object.entries(before).filter(([name]) => !named.has(name));
+  const isFresh = ([name, { length }]: Batch['puts'][number]) => batch.expectedHead && LOG_NAME.test(name) && length <= most;
+  const fresh = batch.puts.filter(isFresh).map(([name, value]): Batch['puts'][number] => [name, value.slice()]);
+  const rest = batch.puts.filter((put) => !isFresh(put));
+  const tail: HeadRow['tail'] = {};
+  let room = ROW_BYTES - row.bytes.length;
+  for (const [name, value] of [...kept, ...fresh]) {
+    if (value.length > room) {
+      rest.push([name, value]);
+    } else {
+      tail[name] = value;
+      room -= value.length;
+    }
+  }
+  return { row: { ...row, tail }, puts: storedParts(rest), deletes: batch.deletes.filter((name) => !(name in before)).map(partsOf) };
+}
+
+/** The head's row without a tail: the first part of it. */
+function headRow(head: Uint8Array): HeadRow {
   const [first] = divided(head);
   return { [SLOT]: 'head', ...(first === undefined || first instanceof Uint8Array ? { bytes: first ?? head } : first) };
 }
@@ -344,6 +418,8 @@ function rowOf(head: Uint8Array): string {
 }
 
 function upgrade(database: IDBDatabase, transaction: IDBTransaction, from: number): void {
+  // A row without a tail is a row.
+  if (from === 2) return;
   const values = from < 1 ? database.createObjectStore(VALUES) : transaction.objectStore(VALUES);
   const heads = database.createObjectStore(HEADS);
   heads.createIndex(SLOT, SLOT, { unique: true });

@@ -28,8 +28,8 @@ export interface Room {
 }
 
 /**
- * Where one memory's bytes are. Keys are `head`, `key`, `spare` or 32 hexadecimal digits; values are at most
- * {@link VALUE_BYTES}. Every failure is a `ForemindError` with a storage code.
+ * Where one memory's bytes are. Keys are `head`, `key`, `spare` or 32 hexadecimal digits, under which a value is put once, and
+ * perhaps deleted, but never replaced; values are at most {@link VALUE_BYTES}. Every failure is a `ForemindError` with a storage code.
  */
 export interface Store {
   readonly capabilities: Capabilities;

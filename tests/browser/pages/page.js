@@ -36,7 +36,8 @@ function bytesOf(value) {
   return undefined;
 }
 
-/** Flips one bit in the middle of every stored value that `choose(store, key, bytes)` names; returns how many. */
+/** Flips one bit in the middle of every stored value that `choose(store, key, bytes)` names; returns how many. What lies beside a
+ * head is of the store `tail`. */
 async function alter(database, choose) {
   const db = await asked(indexedDB.open(database));
   let altered = 0;
@@ -51,11 +52,11 @@ async function alter(database, choose) {
     const keys = await asked(store.getAllKeys());
     for (const key of keys) {
       const value = await asked(store.get(key));
-      const bytes = bytesOf(value);
-      if (bytes === undefined || !choose(name, key, bytes)) continue;
-      bytes[bytes.length >> 1] ^= 1;
-      await asked(store.keyPath === null ? store.put(value, key) : store.put(value));
-      altered += 1;
+      const within = [[name, key, bytesOf(value)], ...Object.entries(value.tail ?? {}).map(([beside, bytes]) => ['tail', beside, bytes])];
+      const chosen = within.filter(([where, called, bytes]) => bytes?.length > 0 && choose(where, called, bytes));
+      for (const [, , bytes] of chosen) bytes[bytes.length >> 1] ^= 1;
+      if (chosen.length > 0) await asked(store.keyPath === null ? store.put(value, key) : store.put(value));
+      altered += chosen.length;
     }
   }
   await done;

@@ -144,6 +144,9 @@ impl Vault {
         };
         let deletes = self.head.garbage.iter().chain(now);
         let deletes = deletes.flat_map(|place| place.keys(&self.seals)).collect();
+        if self.atomic_batches && !self.journals {
+            garbage.clear();
+        }
         let (commit, mut puts) = (writer.header, writer.puts);
         let head = Head {
             token: head_token(commit),

@@ -76,6 +76,8 @@ pub struct Vault {
     suspect: bool,
     /// Whether another writer can replace the head without being noticed by the store.
     journals: bool,
+    /// Whether the store writes a batch as a whole.
+    atomic_batches: bool,
     stale_reads: bool,
     /// Of a replica: the latest stamp of this state or of an earlier one, and the latest one of a later state.
     stamps: (Option<Stamp>, Option<Stamp>),
@@ -129,6 +131,7 @@ impl Vault {
             erased_in: SmallMap::new(),
             suspect: false,
             journals: false,
+            atomic_batches: false,
             stale_reads: false,
             stamps: (None, None),
             last: None,
@@ -140,6 +143,11 @@ impl Vault {
     /// what was absorbed is a [`VaultError::Forked`].
     pub fn keep_journals(&mut self) {
         self.journals = true;
+    }
+
+    /// For stores that write a batch as a whole: what a commit deletes need not be deleted once more by the next one.
+    pub fn expect_atomic_batches(&mut self) {
+        self.atomic_batches = true;
     }
 
     /// For stores that are read late.
