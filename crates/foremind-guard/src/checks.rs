@@ -33,6 +33,8 @@ pub(crate) struct Checks {
     pub(crate) back: bool,
     /// At least one digit in the match.
     pub(crate) has_digit: bool,
+    /// May start with a letter of any script.
+    pub(crate) letters: bool,
 }
 
 /// A test by name.
@@ -54,6 +56,7 @@ pub(crate) enum Test {
     Licence,
     Password,
     PlainWord,
+    Labelled,
     Secret,
     Assigned,
     Quoted,
@@ -84,6 +87,7 @@ impl Checks {
                 "d" => checks.starts_with_digit = true,
                 "word" => checks.word = true,
                 "join" => checks.join = true,
+                "letters" => checks.letters = true,
                 "many" => checks.many = true,
                 "back" | "back2" | "scheme" => checks.back = true,
                 "hasdigit" | "spelledat" => checks.has_digit = name == "hasdigit",
@@ -105,6 +109,7 @@ impl Checks {
                         "licence" => Test::Licence,
                         "password" => Test::Password,
                         "plainword" => Test::PlainWord,
+                        "labelled" => Test::Labelled,
                         "secret" => Test::Secret,
                         "assigned" => Test::Assigned,
                         "quoted" => Test::Quoted,
@@ -158,12 +163,11 @@ impl Test {
                 given >= 8 && digits(text).len() >= 4
             }
             Self::Password => is_password(text),
-            Self::PlainWord => {
-                let word = text.rsplit(' ').next().unwrap_or(text).to_ascii_lowercase();
-                word.len() >= 4
-                    && !is_placeholder(&word)
-                    && !Kinds::shared().ordinary.contains(&word.as_str())
-            }
+            Self::PlainWord => is_plain_word(text),
+            Self::Labelled => text.split_once([':', '=']).is_some_and(|(label, word)| {
+                let label = label.trim().to_ascii_lowercase();
+                !Kinds::shared().ordinary.contains(&label.as_str()) && is_plain_word(word)
+            }),
             Self::Secret => is_assigned(text),
             Self::Assigned => {
                 entropy(text) >= 2.0 && !is_placeholder(text) && !text.contains("REDACTED:")
@@ -182,6 +186,12 @@ impl Test {
             Self::Mixed => is_mixed(text) && text.bytes().any(|b| b.is_ascii_digit()),
         }
     }
+}
+
+/// Whether the last word may be a password: none of those that are said of one.
+fn is_plain_word(text: &str) -> bool {
+    let word = text.rsplit(' ').next().unwrap_or(text).to_ascii_lowercase();
+    word.len() >= 4 && !is_placeholder(&word) && !Kinds::shared().ordinary.contains(&word.as_str())
 }
 
 /// Shannon entropy, bits a character.

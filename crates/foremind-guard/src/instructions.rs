@@ -157,8 +157,11 @@ impl Found {
 }
 
 /// The reasons to quarantine a text, and whether they leave no doubt; none when it may be stored.
-pub(crate) fn reasons(text: &str) -> Option<(Vec<Reason>, bool)> {
-    let found = look(&unmarked(text), LEVELS);
+pub(crate) fn reasons(view: &View<'_>) -> Option<(Vec<Reason>, bool)> {
+    let found = match unmarked(view.unfolded()) {
+        Cow::Borrowed(_) => look(view, LEVELS),
+        Cow::Owned(text) => look(&View::new(&text), LEVELS),
+    };
     let sure = found.encoded || found.score >= SURE;
     // In doubt something must be there that instructions are made of: mere likeness holds nothing back.
     (found.is_instruction() && (sure || found.concepts != 0)).then(|| (named(found), sure))
@@ -182,7 +185,8 @@ fn unmarked(text: &str) -> Cow<'_, str> {
 /// Buckets of each piece of a text that is scored by itself: what the weights are trained on.
 #[must_use]
 pub fn instruction_buckets(text: &str) -> Vec<Vec<u32>> {
-    let view = View::new(&unmarked(text));
+    let text = unmarked(text);
+    let view = View::new(&text);
     let of = |piece: &str| buckets(piece, Model::shared().concepts(piece));
     pieces(&view.lower).into_iter().map(of).collect()
 }
@@ -215,9 +219,8 @@ fn named(found: Found) -> Vec<Reason> {
     signals.into_iter().map(reason).collect()
 }
 
-fn look(text: &str, levels: usize) -> Found {
+fn look(view: &View<'_>, levels: usize) -> Found {
     let model = Model::shared();
-    let view = View::new(text);
     let mut found = Found {
         score: f32::MIN,
         concepts: 0,
@@ -236,7 +239,7 @@ fn look(text: &str, levels: usize) -> Found {
     }
     // What nobody could see was not told by the owner.
     found.encoded =
-        text.contains(SPELLED) || levels > 0 && holds_encoded(&view, found.score, levels);
+        view.text.contains(SPELLED) || levels > 0 && holds_encoded(view, found.score, levels);
     found
 }
 
@@ -354,15 +357,15 @@ fn words(lower: &str) -> Vec<&str> {
 }
 
 /// Whether something encoded is an instruction once it is read.
-fn holds_encoded(view: &View, plain: f32, levels: usize) -> bool {
+fn holds_encoded(view: &View<'_>, plain: f32, levels: usize) -> bool {
     let model = Model::shared();
     // What is to be decoded and then obeyed needs no score: nobody asks that of what is harmless.
     let asked = || model.concepts(&view.lower) & model.bit("decode") != 0;
     let speaks = |inner: &str| {
-        let found = look(inner, levels - 1);
+        let found = look(&View::new(inner), levels - 1);
         found.encoded || found.concepts != 0 && (found.score >= -ENCODED || asked())
     };
-    if decoded(&view.text).iter().any(|part| speaks(&part.text)) {
+    if view.decoded().iter().any(|part| speaks(&part.text)) {
         return true;
     }
     if levels < LEVELS || view.text.len() > PIECE_BYTES {
@@ -458,6 +461,10 @@ fn gathered(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn reasons(text: &str) -> Option<(Vec<Reason>, bool)> {
+        super::reasons(&View::new(text))
+    }
 
     #[test]
     fn the_words_and_the_weights_are_read() {

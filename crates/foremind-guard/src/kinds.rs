@@ -8,6 +8,7 @@ use std::sync::{LazyLock, OnceLock};
 use regex_lite::Regex;
 
 use crate::checks::Checks;
+use crate::firsts::Firsts;
 use crate::needles::Needles;
 use crate::policy::Action;
 use crate::view::folded;
@@ -75,13 +76,22 @@ pub(crate) struct Shape {
     pub(crate) action: Action,
     pub(crate) place: Place,
     pub(crate) checks: Checks,
+    pub(crate) firsts: Firsts,
     source: &'static str,
     compiled: OnceLock<Option<Regex>>,
 }
 
 impl Shape {
-    /// Where the pattern ends when it matches from the start of `text`, and where its secret part starts.
+    /// Where the pattern ends when it matches from the start of `text`.
     pub(crate) fn matched(&self, text: &str) -> Option<usize> {
+        match self.firsts.has(*text.as_bytes().first()?) {
+            true => self.unfiltered(text),
+            false => None,
+        }
+    }
+
+    /// The same without a look at the first byte.
+    pub(crate) fn unfiltered(&self, text: &str) -> Option<usize> {
         let regex = self
             .compiled
             .get_or_init(|| Regex::new(&format!("^(?:{})", self.source)).ok());
@@ -103,8 +113,12 @@ pub(crate) enum Announces {
 pub(crate) struct Kinds {
     pub(crate) shapes: Vec<Shape>,
     pub(crate) needles: Needles<Announces>,
+    /// Needles of tokens that are sought with their pieces put together.
+    pub(crate) joined: Needles<u16>,
     /// Shapes that stand anywhere.
     pub(crate) free: Vec<u16>,
+    /// Least length of the word where one of those starts that ask for no digits.
+    pub(crate) free_len: usize,
     /// Words that tell of a password and are none.
     pub(crate) ordinary: Vec<&'static str>,
 }
@@ -164,6 +178,7 @@ impl Kinds {
                     action,
                     place,
                     checks,
+                    firsts: Firsts::of(source),
                     source,
                     compiled: OnceLock::new(),
                 });
@@ -173,10 +188,28 @@ impl Kinds {
                 needles.extend(words.split('|').map(|word| (folded(word), announces)));
             }
         }
+        let joined = needles.iter().filter_map(|(needle, announces)| {
+            let Announces::Shape(number) = *announces else {
+                return None;
+            };
+            let shape = &shapes[usize::from(number)];
+            (shape.place == Place::At && shape.checks.join).then(|| (needle.clone(), number))
+        });
+        let joined = Needles::new(joined);
+        let plain = free.iter().map(|number| &shapes[usize::from(*number)]);
+        let plain = plain.filter(|shape| {
+            shape.checks.digits == 0 && shape.checks.has.is_none() && shape.kind != "seed_phrase"
+        });
+        let free_len = plain
+            .map(|shape| shape.checks.len)
+            .min()
+            .unwrap_or_default();
         let kinds = Self {
             shapes,
             needles: Needles::new(needles),
+            joined,
             free,
+            free_len,
             ordinary,
         };
         (kinds, wrong)

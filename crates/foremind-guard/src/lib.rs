@@ -6,6 +6,7 @@
 
 mod checks;
 mod decode;
+mod firsts;
 mod instructions;
 mod kinds;
 mod needles;
@@ -168,11 +169,15 @@ impl Guard {
     /// # Errors
     /// See [`Refusal`]; the limit is [`STATEMENT_BYTES`].
     pub fn statement(&self, text: &str) -> Result<Verdict, Refusal> {
-        let text = self.released(text)?;
-        let reasons = match self.policy.accepts_instructions() {
-            true => None,
-            false => instructions::reasons(text.as_str()),
+        let text = shown(well_formed(text, STATEMENT_BYTES)?);
+        let view = View::new(&text);
+        let redacted = self.redacted(&view)?;
+        let reasons = match (self.policy.accepts_instructions(), &redacted) {
+            (true, _) => None,
+            (false, None) => instructions::reasons(&view),
+            (false, Some(redacted)) => instructions::reasons(&View::new(redacted)),
         };
+        let text = Guarded(redacted.unwrap_or_else(|| text.into_owned()));
         Ok(match reasons {
             None => Verdict::Accept(text),
             Some((reasons, sure)) => Verdict::Quarantine {
@@ -200,28 +205,28 @@ impl Guard {
 
     /// Without what shows nothing, and without what the policy does not let in.
     fn cleaned<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
-        match shown(text) {
-            Cow::Borrowed(text) => self.redacted(text),
-            Cow::Owned(text) => Ok(Cow::Owned(self.redacted(&text)?.into_owned())),
-        }
+        let text = shown(text);
+        let redacted = self.redacted(&View::new(&text))?;
+        Ok(redacted.map_or(text, Cow::Owned))
     }
 
-    fn redacted<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, Refusal> {
-        let findings = self.findings(text);
+    /// The text with markers, if it needs any.
+    fn redacted(&self, view: &View<'_>) -> Result<Option<String>, Refusal> {
+        let findings = scan::scan(view, &self.policy);
         let Some(worst) = findings.iter().max_by_key(|finding| finding.action) else {
-            return Ok(Cow::Borrowed(text));
+            return Ok(None);
         };
         match worst.action {
-            Action::Allow => Ok(Cow::Borrowed(text)),
+            Action::Allow => Ok(None),
             Action::Block => Err(Refusal::Blocked { kind: worst.kind }),
             Action::Redact => {
-                let redacted = scan::redacted(text, &findings);
+                let redacted = scan::redacted(view.unfolded(), &findings);
                 let key = findings.iter().find(|finding| finding.class == Class::Key);
                 match key {
                     Some(key) if says_nothing(&redacted) => {
                         Err(Refusal::Blocked { kind: key.kind })
                     }
-                    _ => Ok(Cow::Owned(redacted)),
+                    _ => Ok(Some(redacted)),
                 }
             }
         }

@@ -5,7 +5,7 @@ use core::ops::Range;
 use foremind_types::order::sort_by_key;
 
 use crate::checks::Test;
-use crate::decode::{LEVELS, decoded};
+use crate::decode::LEVELS;
 use crate::kinds::{Announces, Class, Kinds, Place, Shape};
 use crate::policy::{Action, Policy};
 use crate::view::View;
@@ -36,17 +36,25 @@ const LONG_STRETCH: usize = 16 * 1_024;
 const HARMLESS: usize = 28;
 /// How many groups of a number or words of a phrase are given up until the checks hold.
 const GROUPS: usize = 14;
+/// What closes a quotation.
+const CLOSING: [char; 4] = ['"', '`', '」', '』'];
+/// Words whose full stop ends no sentence.
+const ABBREVIATED: [&str; 9] = ["n", "no", "nr", "num", "nro", "cel", "tel", "acc", "नं"];
+/// How far the digits of a free shape may stand behind its start.
+const NUMBER: usize = 48;
+/// Shortest run of lower-case words that may be a phrase.
+const SHORTEST_RUN: usize = 47;
 /// Most places of a text where pieces are put together.
 const JOINS: usize = 512;
 /// Most pieces of a secret that is split by spaces.
 const PIECES: usize = 120;
 
 /// All findings, by place; those that overlap may contradict each other.
-pub(crate) fn scan(view: &View, policy: &Policy) -> Vec<Finding> {
+pub(crate) fn scan(view: &View<'_>, policy: &Policy) -> Vec<Finding> {
     inside(view, policy, LEVELS)
 }
 
-fn inside(view: &View, policy: &Policy, levels: usize) -> Vec<Finding> {
+fn inside(view: &View<'_>, policy: &Policy, levels: usize) -> Vec<Finding> {
     Scan {
         levels,
         view,
@@ -60,7 +68,7 @@ fn inside(view: &View, policy: &Policy, levels: usize) -> Vec<Finding> {
 }
 
 struct Scan<'v> {
-    view: &'v View,
+    view: &'v View<'v>,
     bytes: &'v [u8],
     kinds: &'static Kinds,
     /// Ends of words that announce something harmless.
@@ -152,7 +160,8 @@ impl Scan<'_> {
             if self.is_end_of_sentence(at) && shape.class != Class::Key {
                 break;
             }
-            if !self.starts_word(at) || is_told_by_words(shape) && self.is_harmless(at, from) {
+            let starts = self.starts_word(at) || shape.checks.letters && self.starts_letters(at);
+            if !starts || is_told_by_words(shape) && self.is_harmless(at, from) {
                 at += 1;
                 continue;
             }
@@ -181,19 +190,38 @@ impl Scan<'_> {
         let mut at = 0;
         let mut taken = 0;
         let has = [self.bytes.contains(&b'<'), self.bytes.contains(&b'@')];
+        let lower = &self.view.lower;
+        let marked = has != [false, false] || lower.contains("(at)") || lower.contains("[at]");
+        // Ends of the word and of the run of lower-case words that were seen last, and the place of the next digit.
+        let (mut word_end, mut run_end, mut digit) = (0, 0, 0);
         while at < self.bytes.len() {
             if !self.starts_word(at) || at < taken {
                 at += 1;
                 continue;
             }
-            let word = self.bytes[at..]
-                .iter()
-                .take(STRETCH)
-                .take_while(|b| b.is_ascii_graphic())
-                .count();
+            if word_end <= at {
+                let rest = self.bytes[at..].iter();
+                word_end = at + rest.take_while(|b| b.is_ascii_graphic()).count();
+            }
+            let word = word_end - at;
+            if digit < at {
+                let rest = self.bytes[at..].iter();
+                digit = at + rest.take_while(|b| !b.is_ascii_digit()).count();
+            }
+            if run_end <= at {
+                run_end = at + self.run_of_words(at);
+            }
+            let run = run_end - at;
+            let is_run =
+                run >= SHORTEST_RUN || at + run == self.bytes.len() && run >= SHORTEST_RUN - 7;
+            // Nothing that any of them asks for.
+            if digit >= at + NUMBER && word < self.kinds.free_len && !marked && !is_run {
+                at += 1;
+                continue;
+            }
             let digits = self.bytes[at..]
                 .iter()
-                .take(48)
+                .take(NUMBER)
                 .take_while(|b| {
                     b.is_ascii_alphanumeric()
                         || matches!(b, b' ' | b'-' | b'.' | b'/' | b'(' | b')' | b'+')
@@ -210,7 +238,7 @@ impl Scan<'_> {
                         .has
                         .is_some_and(|byte| byte != b'a' && !has[usize::from(byte == b'@')])
                     || checks.has == Some(b'a') && !self.is_spelled(at, word)
-                    || shape.kind == "seed_phrase" && !self.is_run_of_words(at)
+                    || shape.kind == "seed_phrase" && !is_run
                     || is_told_by_words(shape) && self.is_harmless(at, at.saturating_sub(HARMLESS))
                 {
                     continue;
@@ -242,17 +270,32 @@ impl Scan<'_> {
         let mut length = shape.matched(text)?;
         if shape.checks.test == Some(Test::Quoted) {
             // Only what stands between two quotes.
-            let quoted = match self.before(at) {
-                Some(b'"' | b'`') => true,
+            let mut before = &self.view.text[..at];
+            // French quotes have a space inside of them, and one before that.
+            if let Some(outside) = before.strip_suffix("\" ")
+                && outside.ends_with(' ')
+            {
+                before = &before[..=outside.len()];
+            }
+            let quoted = match before.chars().next_back() {
+                Some('"' | '`' | '「' | '『') => true,
                 // Behind a letter it stands for one that was left out.
-                Some(b'\'') => !self.before(at - 1).is_some_and(is_inside_word),
+                Some('\'') => !before
+                    .as_bytes()
+                    .iter()
+                    .rev()
+                    .nth(1)
+                    .copied()
+                    .is_some_and(is_inside_word),
                 _ => false,
             };
             let close = quoted
-                .then(|| text.find(['"', '`']).or_else(|| text.find('\'')))
+                .then(|| text.find(CLOSING).or_else(|| text.find('\'')))
                 .flatten()?;
             length = length.max(close);
-            length = text[..length].find(['"', '`', '\'']).unwrap_or(length);
+            length = text[..length].find(CLOSING).unwrap_or(length);
+            length = text[..length].find('\'').unwrap_or(length);
+            length = text[..length].trim_end().len();
             return (length >= 4 && shape.checks.hold(&text[..length])).then_some(at + length);
         }
         let matched = text.get(..length)?;
@@ -371,19 +414,15 @@ impl Scan<'_> {
             }
         }
         let mut wanted = Vec::new();
-        self.kinds.needles.each(&compact, |needle| {
+        self.kinds.joined.each(&compact, |needle| {
             let (from, last) = (places[needle.from], places[needle.to - 1]);
-            if let Announces::Shape(number) = needle.what
-                && last - from > needle.to - needle.from - 1
-            {
-                wanted.push((number, from));
+            if last - from > needle.to - needle.from - 1 {
+                wanted.push((needle.what, from));
             }
         });
         for (number, from) in wanted {
             let shape = &self.kinds.shapes[usize::from(number)];
-            if shape.place == Place::At && shape.checks.join {
-                self.joined(number, shape, from);
-            }
+            self.joined(number, shape, from);
         }
     }
 
@@ -392,7 +431,7 @@ impl Scan<'_> {
         if levels == 0 {
             return;
         }
-        for part in decoded(&self.view.text) {
+        for part in self.view.decoded() {
             let findings = inside(&View::new(&part.text), policy, levels - 1);
             let secret = findings.iter().find(|finding| {
                 finding.action != Action::Allow
@@ -408,7 +447,7 @@ impl Scan<'_> {
                     .position(|shape| shape.kind == secret.kind)
             });
             if let Some(number) = number {
-                self.found.push((number as u16, part.range));
+                self.found.push((number as u16, part.range.clone()));
             }
         }
     }
@@ -425,12 +464,20 @@ impl Scan<'_> {
         opens && !self.before(at).is_some_and(is_inside_word)
     }
 
+    /// Whether a character beyond ASCII starts here.
+    fn starts_letters(&self, at: usize) -> bool {
+        !self.bytes[at].is_ascii() && self.view.text.is_char_boundary(at)
+    }
+
     fn is_end_of_sentence(&self, at: usize) -> bool {
         match self.bytes[at] {
-            b'.' | b'!' | b'?' => self
-                .bytes
-                .get(at + 1)
-                .is_some_and(|b| *b == b' ' || *b == b'\n'),
+            b'.' | b'!' | b'?' => {
+                let ends = self
+                    .bytes
+                    .get(at + 1)
+                    .is_some_and(|b| *b == b' ' || *b == b'\n');
+                ends && !ABBREVIATED.iter().any(|word| self.ends_with_word(at, word))
+            }
             b'\n' => self.bytes.get(at + 1) == Some(&b'\n'),
             0xe3 => self.bytes[at..].starts_with("。".as_bytes()),
             _ => false,
@@ -453,14 +500,17 @@ impl Scan<'_> {
             || self.view.lower[at..at + word].contains("(at)")
     }
 
-    /// A dozen lower-case words in a row.
-    fn is_run_of_words(&self, at: usize) -> bool {
-        let run = self.bytes[at..]
-            .iter()
-            .take(64)
-            .take_while(|b| b.is_ascii_lowercase() || **b == b' ')
-            .count();
-        run >= 47.min(self.bytes.len() - at) && run >= 40
+    /// Length of a run of lower-case words.
+    fn run_of_words(&self, at: usize) -> usize {
+        let rest = self.bytes[at..].iter();
+        rest.take_while(|b| b.is_ascii_lowercase() || **b == b' ')
+            .count()
+    }
+
+    fn ends_with_word(&self, at: usize, word: &str) -> bool {
+        let from = at.wrapping_sub(word.len());
+        self.view.lower.get(from..at) == Some(word)
+            && !self.before(from).is_some_and(|b| b.is_ascii_alphanumeric())
     }
 
     fn word_start(&self, at: usize) -> usize {

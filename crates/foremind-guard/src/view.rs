@@ -3,59 +3,86 @@
 //! Everything is matched here, so that an evasion by full-width letters, by Cyrillic or Greek look-alikes, by accents, by
 //! other digits or by characters that show nothing has to be undone once and not in each pattern.
 
+use core::cell::OnceCell;
 use core::ops::Range;
 use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use foremind_types::order::sort_by_key;
+
+use crate::decode::{Decoded, decoded};
 
 /// The folded text, and where each of its bytes comes from.
 #[derive(Clone, Debug)]
-pub(crate) struct View {
+pub(crate) struct View<'t> {
+    original: &'t str,
     /// Folded, in its own case.
-    pub(crate) text: String,
+    pub(crate) text: Cow<'t, str>,
     /// The same with ASCII letters in lower case: byte for byte at the same place.
     pub(crate) lower: String,
-    /// For each byte of `text` the range of its character in the original; empty when both are the same.
-    origin: Vec<(u32, u32)>,
+    /// For each byte of `text` the range of its character in the original: made when something was found, which is seldom.
+    origin: OnceCell<Vec<(u32, u32)>>,
+    decoded: OnceCell<Vec<Decoded>>,
 }
 
-impl View {
+impl<'t> View<'t> {
     /// The view of a text of less than 4 GiB.
-    pub(crate) fn new(original: &str) -> Self {
-        if original.is_ascii() {
-            return Self {
-                text: original.to_owned(),
-                lower: original.to_ascii_lowercase(),
-                origin: Vec::new(),
-            };
-        }
-        let mut text = String::with_capacity(original.len());
-        let mut origin = Vec::with_capacity(original.len());
-        for (at, c) in original.char_indices() {
-            let before = text.len();
-            fold(c, &mut text);
-            let place = (at as u32, (at + c.len_utf8()) as u32);
-            origin.extend(core::iter::repeat_n(place, text.len() - before));
-        }
+    pub(crate) fn new(original: &'t str) -> Self {
+        let text = if original.is_ascii() {
+            Cow::Borrowed(original)
+        } else {
+            let mut text = String::with_capacity(original.len());
+            for c in original.chars() {
+                fold(c, &mut text);
+            }
+            Cow::Owned(text)
+        };
         let lower = text.to_ascii_lowercase();
         Self {
+            original,
             text,
             lower,
-            origin,
+            origin: OnceCell::new(),
+            decoded: OnceCell::new(),
         }
+    }
+
+    /// What it was made of.
+    pub(crate) fn unfolded(&self) -> &'t str {
+        self.original
+    }
+
+    /// What stands encoded in it.
+    pub(crate) fn decoded(&self) -> &[Decoded] {
+        self.decoded.get_or_init(|| decoded(&self.text))
     }
 
     /// The range of the original that a range of the view comes from, with what was dropped inside of it.
     pub(crate) fn original(&self, range: Range<usize>) -> Range<usize> {
-        if self.origin.is_empty() {
+        if matches!(self.text, Cow::Borrowed(_)) {
             return range;
         }
-        let start = self.origin.get(range.start).map_or(0, |place| place.0);
+        let origin = self.origin.get_or_init(|| origin(self.original));
+        let start = origin.get(range.start).map_or(0, |place| place.0);
         let end = range
             .end
             .checked_sub(1)
-            .and_then(|last| self.origin.get(last))
+            .and_then(|last| origin.get(last))
             .map_or(start, |place| place.1);
         start as usize..end.max(start) as usize
     }
+}
+
+fn origin(original: &str) -> Vec<(u32, u32)> {
+    let mut origin = Vec::with_capacity(original.len());
+    let mut folded = String::new();
+    for (at, c) in original.char_indices() {
+        folded.clear();
+        fold(c, &mut folded);
+        let place = (at as u32, (at + c.len_utf8()) as u32);
+        origin.extend(core::iter::repeat_n(place, folded.len()));
+    }
+    origin
 }
 
 /// A phrase of a data file as the view shows it.
@@ -208,17 +235,21 @@ fn fold(c: char, out: &mut String) {
 }
 
 fn twin(c: char) -> char {
+    /// Pairs in the order of the first.
+    static SORTED: LazyLock<Vec<(char, char)>> = LazyLock::new(|| {
+        let pairs = TWINS
+            .iter()
+            .flat_map(|(from, to)| from.chars().zip(to.chars()));
+        let mut pairs: Vec<(char, char)> = pairs.collect();
+        sort_by_key(&mut pairs, |(from, _)| *from);
+        pairs
+    });
     // Most text beyond Latin is Chinese, Japanese, Korean or Devanagari and has no twin.
     if matches!(c as u32, 0x3040..=0xfe2f | 0x900..=0xdff | 0x1f000..) && c != '꞉' {
         return c;
     }
-    TWINS
-        .iter()
-        .find_map(|(from, to)| {
-            let place = from.chars().position(|twin| twin == c)?;
-            to.chars().nth(place)
-        })
-        .unwrap_or(c)
+    let at = SORTED.binary_search_by_key(&c, |(from, _)| *from);
+    at.map_or(c, |at| SORTED[at].1)
 }
 
 #[cfg(test)]
@@ -286,6 +317,15 @@ mod tests {
         ] {
             assert_eq!(shown(text), text);
         }
+    }
+
+    #[test]
+    fn no_character_has_two_twins() {
+        let mut all: Vec<char> = TWINS.iter().flat_map(|(from, _)| from.chars()).collect();
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count);
     }
 
     #[test]

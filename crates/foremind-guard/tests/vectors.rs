@@ -238,3 +238,39 @@ fn long_and_hostile_texts_come_back() {
         assert!(findings.iter().all(|f| f.range.end <= text.len()), "{unit}");
     }
 }
+
+/// Kinds as people write them elsewhere: what is left of each secret, and what is found where there is none.
+#[test]
+fn variants_of_a_kind_are_found_too() {
+    let policy = Policy::parse("email = redact\nphone = redact").unwrap();
+    let guard = Guard::with_policy(policy);
+    let (mut all, mut missed, mut wrong) = (0, Vec::new(), Vec::<String>::new());
+    for line in include_str!("data/variants.tsv").lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let [kind, text, secrets] = fields.as_slice() else {
+            assert!(line.starts_with('#'), "{line}");
+            continue;
+        };
+        let text = text.replace("\\n", "\n").replace("\\t", "\t");
+        let stored = guard.turn(&text).map(|stored| stored.into_owned());
+        if *kind == "-" {
+            if stored.as_deref() != Ok(text.as_str()) {
+                wrong.push(stored.unwrap_or(text));
+            }
+            continue;
+        }
+        all += 1;
+        let leaks = |stored: &String| secrets.split('|').any(|secret| stored.contains(secret));
+        missed.extend(
+            stored
+                .ok()
+                .filter(leaks)
+                .map(|stored| format!("{kind}: {stored}")),
+        );
+    }
+    let share = missed.len() as f64 / f64::from(all);
+    assert!(
+        wrong.is_empty() && share <= 0.05,
+        "{share}, {missed:#?}, {wrong:#?}"
+    );
+}
