@@ -12,6 +12,7 @@ use foremind_types::{Record, RecordId, SupersedeKind};
 
 use crate::recall::{Question, Sight};
 use crate::response::Explain;
+use crate::slots::At;
 
 /// Least share of the query's informative words that a record must have to be found by words.
 const WORDS_FLOOR: f32 = 0.25;
@@ -89,6 +90,7 @@ pub(crate) struct Hit<'s> {
 
 /// A record under consideration: current, or replaced by what is.
 struct Candidate<'s> {
+    place: u32,
     record: &'s Record,
     /// Of words and meaning, 0 to 1.
     own: f32,
@@ -104,11 +106,11 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     let state = sight.state;
     let vector = question.vector;
     let mut work = question.work;
-    let accepts = |id: RecordId| {
-        let record = state.record(id);
-        record.is_some_and(|record| {
-            sight.sees(record) || sight.leads_on(record) || sight.is_past(record)
-        })
+    let accepts =
+        |record: &Record| sight.sees(record) || sight.leads_on(record) || sight.is_past(record);
+    let sees = |place: u32| {
+        let record = state.record_at(place)?.record;
+        accepts(record).then_some(record.id)
     };
     let index = state.words();
     let groups = index.groups(|told| sight.scope.sees(told));
@@ -116,11 +118,11 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     let words = index
         .words()
         .scores(query, |group| groups.contains(&group), &mut work);
-    let by_words = words.best(&accepts, CANDIDATES);
+    let by_words = words.best(&sees, CANDIDATES);
     let by_meaning = vector.map_or(Vec::new(), |vector| {
         state
             .vectors()
-            .nearest(vector, 0.0, accepts, CANDIDATES, &mut work)
+            .nearest(vector, 0.0, &sees, CANDIDATES, &mut work)
     });
 
     // Scores of both kinds as shares of the best, squared: what is far behind counts for little.
@@ -138,16 +140,17 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     let answered = nearest >= MEANING_FLOOR;
     // Far behind the nearest is noise.
     let floor = (nearest - BESIDE_DISTANCE).max(MEANING_FLOOR_BESIDE);
-    let own = |id: RecordId| {
-        let by_words = words.of(id);
-        let meaning = vector.and_then(|vector| state.vectors().of(vector, id));
-        let own = words_share * share(by_words.map_or(0.0, |hit| hit.score), most_words)
+    let own = |place: u32| {
+        let (score, coverage) = words.of(place).unwrap_or_default();
+        let meaning = vector.and_then(|vector| state.vectors().of(vector, place));
+        let own = words_share * share(score, most_words)
             + (1.0 - words_share) * share(meaning.unwrap_or(0.0), nearest);
-        (own, by_words.map_or(0.0, |hit| hit.coverage), meaning)
+        (own, coverage, meaning)
     };
-    let candidate = |record: &'s Record| {
-        let (own, coverage, meaning) = own(record.id);
+    let candidate = |At { place, record }: At<'s>| {
+        let (own, coverage, meaning) = own(place);
         Candidate {
+            place,
             record,
             own,
             by_words: coverage >= WORDS_FLOOR,
@@ -161,14 +164,14 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
         }
     };
 
-    let mut listed: BTreeSet<RecordId> = BTreeSet::new();
+    let mut listed: BTreeSet<u32> = BTreeSet::new();
     let mut candidates: Vec<Candidate<'s>> = Vec::new();
-    let ids = by_words.iter().map(|hit| hit.id);
-    for id in ids.chain(by_meaning.iter().map(|hit| hit.id)) {
-        if listed.insert(id)
-            && let Some(record) = state.record(id)
+    let places = by_words.iter().map(|hit| hit.place);
+    for place in places.chain(by_meaning.iter().map(|hit| hit.place)) {
+        if listed.insert(place)
+            && let Some(at) = state.record_at(place)
         {
-            candidates.push(candidate(record));
+            candidates.push(candidate(at));
         }
     }
     sort_by(&mut candidates, |a, b| {
@@ -181,33 +184,33 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     }
     // What leads to further records: those told just after the best, those told in a time that the query names, those that
     // share a name with one of the best.
-    let mut led: Vec<(&'s Record, &'static str)> = Vec::new();
+    let mut led: Vec<(At<'s>, &'static str)> = Vec::new();
     let least = candidates.first().map_or(0.0, |best| best.own * LEADING);
     let found = |candidate: &&Candidate<'s>| candidate.by_words || candidate.by_meaning;
     for lead in candidates.iter().take(FOLLOWED).filter(found) {
         if lead.own >= least {
             let after = state.beside(lead.record, true, BEFORE.len());
-            led.extend(after.into_iter().map(|record| (record, "conversation")));
+            led.extend(after.into_iter().map(|at| (at, "conversation")));
         }
     }
-    let mut named: Vec<(RecordId, f32)> = Vec::new();
+    let mut named: Vec<(u32, f32)> = Vec::new();
     for best in candidates.iter().take(NAMING).filter(found) {
         for name in names(&best.record.text, query) {
             let sees = |group: u32| groups.contains(&group);
             let having = index.words().holders(&name, sees, NAMED_MOST);
-            let others = having.into_iter().filter(|id| *id != best.record.id);
-            named.extend(others.map(|id| (id, best.own)));
+            let others = having.into_iter().filter(|place| *place != best.place);
+            named.extend(others.map(|place| (place, best.own)));
         }
     }
-    let record_of = |(id, _): &(RecordId, f32)| state.record(*id);
-    led.extend(named.iter().filter_map(record_of).map(|r| (r, "name")));
+    let at = |(place, _): &(u32, f32)| state.record_at(*place);
+    led.extend(named.iter().filter_map(at).map(|at| (at, "name")));
     if let Some((from_ms, to_ms)) = question.then {
         let told = state.told_between(from_ms, to_ms).rev().take(OF_THEN);
-        led.extend(told.map(|record| (record, "time")));
+        led.extend(told.map(|at| (at, "time")));
     }
-    for (record, _) in &led {
-        if accepts(record.id) && listed.insert(record.id) {
-            candidates.push(candidate(record));
+    for (at, _) in &led {
+        if accepts(at.record) && listed.insert(at.place) {
+            candidates.push(candidate(*at));
         }
     }
     // A time alone asks for all that was told then; beside other words it only ranks.
@@ -217,16 +220,16 @@ pub(crate) fn find<'s>(sight: &Sight<'s>, question: &Question<'_>) -> Found<'s> 
     let domains = question.join.as_ref().map(|join| &join.query.domains);
     for candidate in &mut candidates {
         let record = candidate.record;
-        let by = led.iter().find(|(led, _)| led.id == record.id);
+        let by = led.iter().find(|(led, _)| led.place == candidate.place);
         candidate.by_other = by.map(|(_, by)| *by);
         let explain = &mut candidate.explain;
         for (before, share) in state.beside(record, false, BEFORE.len()).iter().zip(BEFORE) {
             // What is hidden says nothing.
-            if accepts(before.id) {
-                explain.conversation += share * own(before.id).0;
+            if accepts(before.record) {
+                explain.conversation += share * own(before.place).0;
             }
         }
-        let links = named.iter().filter(|(id, _)| *id == record.id);
+        let links = named.iter().filter(|(place, _)| *place == candidate.place);
         explain.names = links.map(|(_, own)| NAMED_SHARE * own).fold(0.0, f32::max);
         if question
             .then
@@ -332,7 +335,7 @@ fn later_first(sight: &Sight<'_>, candidates: &mut [Candidate<'_>]) {
                 && sight
                     .state
                     .vectors()
-                    .between(own.id, other.record.id)
+                    .between(earlier.place, other.place)
                     .is_some_and(|cosine| cosine >= ALIKE)
         };
         let later = rest.iter().enumerate().filter(|(_, other)| alike(other));

@@ -18,6 +18,7 @@ mod recall;
 mod render;
 mod request;
 mod response;
+mod slots;
 mod state;
 mod statements;
 mod supersede;

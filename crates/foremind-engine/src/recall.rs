@@ -198,10 +198,7 @@ impl<'s> Sight<'s> {
     /// Whether any visible record has a vector.
     pub(crate) fn has_vectors(&self) -> bool {
         !self.state.vectors().is_empty()
-            && self
-                .state
-                .records()
-                .any(|record| self.state.has_vector(record.id) && self.sees(record))
+            && self.state.with_vectors().any(|record| self.sees(record))
     }
 }
 

@@ -3,8 +3,8 @@
 //!
 //! The indexes beside it are functions of the records, kept up as these change.
 
-use core::fmt::Write;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use core::fmt::{self, Write};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::sync::OnceLock;
 
 use foremind_types::small::{SmallMap, SmallSet};
@@ -17,9 +17,11 @@ use foremind_types::{
     Change, Embedding, Entry, HeadId, ModelId, Name, Reason, Record, RecordId, Revision, Route,
     Scope, Stage, Stamp, Status, WriterId,
 };
+use hashbrown::HashTable;
 use rustc_hash::FxBuildHasher;
 
 use crate::identity::{Identity, identity};
+use crate::slots::{At, Slots};
 use crate::veil::{Given, Gives};
 use crate::word_index::WordIndex;
 
@@ -29,12 +31,14 @@ const BESIDE_IDS: usize = 16;
 /// The state of one memory.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    slots: BTreeMap<RecordId, Slot>,
+    slots: Slots,
     turns: BTreeMap<TurnKey, BTreeSet<RecordId>>,
     seen: SmallMap<WriterId, Seen>,
     /// What placeholders are made with.
     pub(crate) salt: [u8; 16],
     // Derived from here on.
+    /// Every name once: records share them.
+    names: HashSet<Name, FxBuildHasher>,
     words: OnceLock<WordIndex>,
     vectors: Vectors,
     /// Asked for when something is written; made then.
@@ -42,12 +46,21 @@ pub(crate) struct State {
     replaced_by: SmallMap<RecordId, SmallSet<RecordId>>,
     /// Who has evidence from whom.
     quoted_by: SmallMap<RecordId, SmallSet<RecordId>>,
-    without_vector: BTreeSet<RecordId>,
-    bearing: BTreeSet<RecordId>,
+    /// How many slots wait for a vector.
+    waiting: usize,
+    /// In the order of their ids.
+    bearing: Vec<u32>,
 }
 
-/// The records of each identity.
-type Same = HashMap<Identity, SmallSet<RecordId>, FxBuildHasher>;
+/// The places of each identity, by its first bytes: the records tell the rest.
+type Same = HashTable<Twin>;
+
+/// A record among those of one identity, or nearly one.
+#[derive(Clone, Copy, Debug)]
+struct Twin {
+    identity: u32,
+    place: u32,
+}
 
 /// What names a turn.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,8 +78,20 @@ pub(crate) struct Slot {
     revised: Option<Box<Revised>>,
     /// The vector itself lives in the index only.
     embedded: Option<Stamp>,
+    /// Whether it should have one; derived.
+    waits: Waits,
     /// The earliest erasure. A slot that has it has nothing else.
     erased_ms: Option<i64>,
+}
+
+/// A function of the rest of a slot, so slots that differ in it alone are the same.
+#[derive(Clone, Copy, Default)]
+struct Waits(bool);
+
+impl fmt::Debug for Waits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Waits")
+    }
 }
 
 /// The greatest revision of each kind.
@@ -136,19 +161,20 @@ impl State {
     fn unlink(&mut self, erased: RecordId) {
         let quoting = self.quoted_by.remove(&erased).unwrap_or_default();
         for id in quoting.into_iter().chain(set_of(self.replaced_by(erased))) {
-            let Some(mut slot) = self.slots.remove(&id) else {
+            let Some(place) = self.slots.place(id) else {
                 continue;
             };
-            if let Some(added) = &mut slot.added {
-                self.unlink_record(&mut added.record);
-            }
-            self.slots.insert(id, slot);
+            let Some(mut added) = self.slots.at_mut(place).added.take() else {
+                continue;
+            };
+            self.unlink_record(&mut added.record);
+            self.slots.at_mut(place).added = Some(added);
         }
     }
 
     fn unlink_record(&self, record: &mut Record) {
         let gone = |id: &RecordId| {
-            let slot = self.slots.get(id);
+            let slot = self.slots.get(*id);
             slot.is_some_and(|slot| slot.erased_ms.is_some())
         };
         record.evidence.retain(|link| !gone(&link.id));
@@ -163,6 +189,7 @@ impl State {
         match change {
             Change::Add(mut record) => {
                 self.unlink_record(&mut record);
+                self.share_names(&mut record);
                 self.revise(record.id, |slot| slot.add(record, stamp));
             }
             Change::Revise { id, revision } => {
@@ -191,11 +218,47 @@ impl State {
         }
     }
 
+    /// Has a record use the names that are there, and gives back what room its parts do not need.
+    fn share_names(&mut self, record: &mut Record) {
+        let mut share = |name: &mut Name| match self.names.get(name) {
+            Some(known) => *name = known.clone(),
+            None => {
+                self.names.insert(name.clone());
+            }
+        };
+        let Scope {
+            user,
+            project,
+            thread,
+            agent,
+        } = &mut record.scope;
+        share(user);
+        let provenance = &mut record.provenance;
+        let narrower = [
+            project,
+            thread,
+            agent,
+            &mut provenance.thread,
+            &mut provenance.turn,
+        ];
+        narrower.into_iter().flatten().for_each(share);
+        record.text.shrink_to_fit();
+        record.route.affects.shrink_to_fit();
+        record.route.reasons.shrink_to_fit();
+        record.supersedes.shrink_to_fit();
+    }
+
     /// Changes a slot and brings the indexes after it.
     fn revise(&mut self, id: RecordId, change: impl FnOnce(&mut Slot) -> bool) {
-        let slot = self.slots.entry(id).or_default();
+        let place = self.slots.place_for(id);
+        let slot = self.slots.at_mut(place);
         let with_identity = self.same.get().is_some();
         let before = slot.derived(with_identity);
+        // Its words are found by its text.
+        let searchable = before.as_ref().is_some_and(|before| before.searchable);
+        let indexed = slot.record().filter(|_| searchable);
+        let indexed = self.words.get().and(indexed);
+        let text = indexed.map(|record| record.text.clone());
         if !change(slot) {
             return;
         }
@@ -203,22 +266,24 @@ impl State {
         let wants_vector =
             slot.embedded.is_none() && after.as_ref().is_some_and(|after| after.current);
         if slot.erased_ms.is_some() {
-            self.vectors.remove(id);
+            self.vectors.remove(place);
         }
         if before != after {
             if let Some(before) = before {
                 if let Some(identity) = before.identity {
-                    self.same_remove(&identity, id);
+                    self.same_remove(&identity, place);
                 }
                 for earlier in &before.supersedes {
                     if let Some(later) = self.replaced_by.get_mut(earlier) {
                         later.remove(&id);
                     }
                 }
-                if let Some(words) = self.words.get_mut() {
-                    words.remove(id);
+                if let (Some(words), Some(text)) = (self.words.get_mut(), text) {
+                    words.remove(place, &text);
                 }
-                self.bearing.remove(&id);
+                if before.bears {
+                    self.slots.take(&mut self.bearing, place);
+                }
             }
             if let Some(after) = after {
                 for quoted in after.evidence {
@@ -228,71 +293,79 @@ impl State {
                     self.replaced_by.entry(earlier).or_default().insert(id);
                 }
                 if let (Some(same), Some(identity)) = (self.same.get_mut(), after.identity) {
-                    same.entry(identity).or_default().insert(id);
+                    same_insert(same, &identity, place);
                 }
-                let record = self.slots.get(&id).and_then(Slot::record);
-                if let (Some(words), Some(record), true) =
-                    (self.words.get_mut(), record, after.searchable)
-                {
-                    words.insert(record);
+                if let (Some(words), Some(at), true) = (
+                    self.words.get_mut(),
+                    self.slots.record(place),
+                    after.searchable,
+                ) {
+                    words.insert(at);
                 }
                 if after.bears {
-                    self.bearing.insert(id);
+                    self.slots.put(&mut self.bearing, place);
                 }
             }
         }
-        if wants_vector {
-            self.without_vector.insert(id);
-        } else {
-            self.without_vector.remove(&id);
-        }
+        self.set_waiting(place, wants_vector);
+    }
+
+    fn set_waiting(&mut self, place: u32, waits: bool) {
+        let slot = self.slots.at_mut(place);
+        let waited = core::mem::replace(&mut slot.waits, Waits(waits)).0;
+        self.waiting = self.waiting + usize::from(waits) - usize::from(waited);
     }
 
     fn embed(&mut self, id: RecordId, embedding: &Embedding, stamp: Stamp) {
-        let slot = self.slots.entry(id).or_default();
+        let place = self.slots.place_for(id);
+        let slot = self.slots.at_mut(place);
         let later = slot.embedded.is_some_and(|old| old >= stamp);
         // What cannot be searched with is no embedding, on every host alike.
         if slot.erased_ms.is_some() || later || check(embedding).is_err() {
             return;
         }
         slot.embedded = Some(stamp);
-        self.vectors.remove(id);
-        let stored = self.vectors.insert(id, embedding);
+        self.vectors.remove(place);
+        let stored = self.vectors.insert(place, embedding);
         debug_assert!(stored.is_ok());
-        self.without_vector.remove(&id);
+        self.set_waiting(place, false);
     }
 
-    fn same_remove(&mut self, identity: &Identity, id: RecordId) {
+    fn same_remove(&mut self, identity: &Identity, place: u32) {
         let Some(same) = self.same.get_mut() else {
             return;
         };
-        if let Some(ids) = same.get_mut(identity) {
-            ids.remove(&id);
-            if ids.is_empty() {
-                same.remove(identity);
-            }
+        let hash = spread(short(identity));
+        if let Ok(twin) = same.find_entry(hash, |twin| twin.place == place) {
+            twin.remove();
         }
     }
 
     /// A record that is not erased.
     pub(crate) fn record(&self, id: RecordId) -> Option<&Record> {
-        self.slots.get(&id)?.record()
+        self.slots.get(id)?.record()
+    }
+
+    /// The record at a place of an index.
+    pub(crate) fn record_at(&self, place: u32) -> Option<At<'_>> {
+        self.slots.record(place)
     }
 
     /// What the text of a record gives away, unless it is erased.
     pub(crate) fn gives(&self, id: RecordId) -> Option<&Gives> {
-        let added = self.slots.get(&id)?.added.as_ref()?;
+        let added = self.slots.get(id)?.added.as_ref()?;
         Some(added.given.of(&added.record.text))
     }
 
     /// All records that are not erased, by id.
     pub(crate) fn records(&self) -> impl DoubleEndedIterator<Item = &Record> {
-        self.slots.values().filter_map(Slot::record)
+        self.slots.iter().filter_map(|(_, slot)| slot.record())
     }
 
     /// The records that may bear on a question that they do not look like, by id.
     pub(crate) fn bearing(&self) -> impl Iterator<Item = &Record> {
-        self.bearing.iter().filter_map(|id| self.record(*id))
+        let bearing = self.bearing.iter();
+        bearing.filter_map(|place| self.slots.at(*place).record())
     }
 
     /// Those after `id`.
@@ -301,7 +374,7 @@ impl State {
         let from = id.map_or(Unbounded, Excluded);
         self.slots
             .range((from, Unbounded))
-            .filter_map(|(_, slot)| slot.record())
+            .filter_map(|place| self.slots.at(place).record())
     }
 
     /// The records told in `from_ms..to_ms`, by id.
@@ -309,49 +382,60 @@ impl State {
         &self,
         from_ms: i64,
         to_ms: i64,
-    ) -> impl DoubleEndedIterator<Item = &Record> {
+    ) -> impl DoubleEndedIterator<Item = At<'_>> {
         let at = |ms: i64| RecordId::new(ms, [0; 10]);
         self.slots
             .range(at(from_ms)..at(to_ms.max(from_ms)))
-            .filter_map(|(_, slot)| slot.record())
+            .filter_map(|place| self.slots.record(place))
     }
 
     /// Up to `most` records of the same conversation that were told just `after` one, or just before it, nearest first.
     /// Found among the ids around it, which sort by time.
-    pub(crate) fn beside(&self, record: &Record, after: bool, most: usize) -> Vec<&Record> {
-        let provenance = &record.provenance;
+    pub(crate) fn beside(&self, record: &Record, after: bool, most: usize) -> Vec<At<'_>> {
+        let mut nearest: Vec<At<'_>> = Vec::new();
+        let Some(thread) = &record.provenance.thread else {
+            return nearest;
+        };
         let key = |record: &Record| (record.times.told_ms, record.provenance.statement);
-        if provenance.thread.is_none() {
-            return Vec::new();
-        }
         let own = key(record);
-        let fits = |other: &Record| {
-            let there = if after {
-                key(other) > own
+        // Before it the latest is the nearest; of equals the lesser id is, on both sides.
+        let farther = |one: &Record, other: &Record| {
+            let (one_key, other_key) = (key(one), key(other));
+            let order = if after {
+                one_key.cmp(&other_key)
             } else {
-                key(other) < own
+                other_key.cmp(&one_key)
             };
-            there && other.provenance.thread == provenance.thread && other.scope == record.scope
+            order.then(one.id.cmp(&other.id)).is_gt()
+        };
+        let mut look = |place: u32| {
+            let Some(other) = self.slots.record(place) else {
+                return;
+            };
+            let there = key(other.record);
+            let there = if after { there > own } else { there < own };
+            if there
+                && other.record.provenance.thread.as_ref() == Some(thread)
+                && other.record.scope == record.scope
+            {
+                let at = nearest.partition_point(|near| farther(other.record, near.record));
+                if at < most {
+                    nearest.insert(at, other);
+                    nearest.truncate(most);
+                }
+            }
         };
         // The statements of one turn have one time and are in no order among themselves.
         let edge = |at_ms: i64| RecordId::new(at_ms, [0; 10]);
         let at_ms = record.times.told_ms;
-        let mut near: Vec<&Record> = if after {
-            let slots = self.slots.range(edge(at_ms)..).take(BESIDE_IDS);
-            let records = slots.filter_map(|(_, slot)| slot.record());
-            records.filter(|other| fits(other)).collect()
+        if after {
+            let places = self.slots.range(edge(at_ms)..);
+            places.take(BESIDE_IDS).for_each(&mut look);
         } else {
-            let slots = self.slots.range(..edge(at_ms.saturating_add(1)));
-            let slots = slots.rev().take(BESIDE_IDS);
-            let records = slots.filter_map(|(_, slot)| slot.record());
-            records.filter(|other| fits(other)).collect()
-        };
-        sort_by_key(&mut near, |other| key(other));
-        if !after {
-            near.reverse();
+            let places = self.slots.range(..edge(at_ms.saturating_add(1)));
+            places.rev().take(BESIDE_IDS).for_each(&mut look);
         }
-        near.truncate(most);
-        near
+        nearest
     }
 
     /// Number of ids known, erased ones included.
@@ -368,17 +452,26 @@ impl State {
     pub(crate) fn same(&self, identity: &Identity) -> impl Iterator<Item = &Record> {
         let same = self.same.get_or_init(|| {
             let mut same = Same::default();
-            for record in self.records() {
-                same.entry(identity_of(record))
-                    .or_default()
-                    .insert(record.id);
+            for place in self.slots.places() {
+                if let Some(record) = self.slots.at(place).record() {
+                    same_insert(&mut same, &identity_of(record), place);
+                }
             }
             same
         });
-        same.get(identity)
+        let short = short(identity);
+        let mut twins: Vec<u32> = Vec::new();
+        for twin in same.iter_hash(spread(short)) {
+            let record = self.slots.at(twin.place).record();
+            if twin.identity == short
+                && record.is_some_and(|record| identity_of(record) == *identity)
+            {
+                self.slots.put(&mut twins, twin.place);
+            }
+        }
+        twins
             .into_iter()
-            .flatten()
-            .filter_map(|id| self.record(*id))
+            .filter_map(|place| self.slots.at(place).record())
     }
 
     /// What replaced a record.
@@ -386,33 +479,53 @@ impl State {
         self.replaced_by.get(&id).into_iter().flatten().copied()
     }
 
-    /// Current records without a vector, by id.
     /// Records that wait for a vector, by id: those without one, and with a `model` also those whose vector is another
     /// model's.
-    pub(crate) fn without_vector(&self, model: Option<&ModelId>) -> BTreeSet<RecordId> {
-        let mut ids = self.without_vector.clone();
+    pub(crate) fn without_vector(&self, model: Option<&ModelId>) -> Vec<RecordId> {
+        let mut outside: SmallSet<u32> = SmallSet::new();
         if let Some(model) = model {
             let head = HeadId(EMBEDDING_HEAD.to_owned());
-            ids.extend(self.vectors.outside(model, &head));
+            outside.extend(self.vectors.outside(model, &head));
         }
-        ids
+        if self.waiting == 0 && outside.is_empty() {
+            return Vec::new();
+        }
+        let waits = |place: &u32| self.slots.at(*place).waits.0 || outside.contains(place);
+        let waiting = self.slots.places().filter(waits);
+        waiting.map(|place| self.slots.id(place)).collect()
     }
 
     pub(crate) fn has_vector(&self, id: RecordId) -> bool {
         self.slots
-            .get(&id)
+            .get(id)
             .is_some_and(|slot| slot.embedded.is_some())
+    }
+
+    /// The records that have a vector.
+    pub(crate) fn with_vectors(&self) -> impl Iterator<Item = &Record> {
+        let embedded = self
+            .slots
+            .iter()
+            .filter(|(_, slot)| slot.embedded.is_some());
+        embedded.filter_map(|(_, slot)| slot.record())
     }
 
     /// Whether an index names it.
     pub(crate) fn is_indexed(&self, id: RecordId) -> bool {
-        let words = self.words.get();
-        words.is_some_and(|index| index.words().contains(id)) || self.vectors.contains(id)
+        let indexed = |place: u32| {
+            let words = self.words.get();
+            words.is_some_and(|index| index.words().contains(place)) || self.vectors.contains(place)
+        };
+        self.slots.place(id).is_some_and(indexed)
     }
 
     pub(crate) fn words(&self) -> &WordIndex {
-        let searchable = || self.records().filter(|record| is_searchable(record));
-        self.words.get_or_init(|| WordIndex::of(searchable()))
+        let records = || {
+            let records = self.slots.places();
+            records.filter_map(|place| self.slots.record(place))
+        };
+        self.words
+            .get_or_init(|| WordIndex::of(records().filter(|at| is_searchable(at.record))))
     }
 
     pub(crate) fn vectors(&self) -> &Vectors {
@@ -423,7 +536,7 @@ impl State {
     pub(crate) fn digest(&self) -> [u8; 32] {
         let mut out = Hashed(blake3::Hasher::new());
         // Hashing cannot fail. Debug output names every field, so different states read differently.
-        for (id, slot) in &self.slots {
+        for (id, slot) in self.slots.iter() {
             let _ = writeln!(out, "{id:?}{slot:?}");
         }
         let _ = write!(out, "{:?}{:?}", self.turns, self.seen);
@@ -456,6 +569,22 @@ struct Derived {
 
 fn identity_of(record: &Record) -> Identity {
     identity(&record.scope, record.provenance.role, &record.text)
+}
+
+fn short(identity: &Identity) -> u32 {
+    let [a, b, c, d, ..] = *identity;
+    u32::from_le_bytes([a, b, c, d])
+}
+
+/// The table takes its place from the lower bits and what it compares first from the upper ones.
+fn spread(identity: u32) -> u64 {
+    u64::from(identity) << 32 | u64::from(identity)
+}
+
+fn same_insert(same: &mut Same, identity: &Identity, place: u32) {
+    let identity = short(identity);
+    let twin = Twin { identity, place };
+    same.insert_unique(spread(identity), twin, |twin| spread(twin.identity));
 }
 
 /// Time is not asked here: what has expired by itself stays indexed and is left out by each search.
@@ -493,7 +622,7 @@ fn raise<T, R: Ord>(
 
 impl Slot {
     /// The record with its revisions, unless it is erased or only known by revisions so far.
-    fn record(&self) -> Option<&Record> {
+    pub(crate) fn record(&self) -> Option<&Record> {
         self.added.as_ref().map(|added| &*added.record)
     }
 
@@ -622,7 +751,7 @@ impl State {
     /// When a record was last told or confirmed, Unix milliseconds.
     pub(crate) fn last_heard_ms(&self, record: &Record) -> i64 {
         self.slots
-            .get(&record.id)
+            .get(record.id)
             .map_or(record.times.told_ms, |slot| slot.heard_ms(record))
     }
 }
@@ -656,8 +785,9 @@ impl State {
         let mut state = Self::default();
         for (id, slot) in records.into_iter().map(slot) {
             if let Some(id) = id {
-                state.slots.insert(id, slot);
-                state.bearing.insert(id);
+                let place = state.slots.place_for(id);
+                *state.slots.at_mut(place) = slot;
+                state.slots.put(&mut state.bearing, place);
             }
         }
         state
@@ -675,7 +805,7 @@ impl State {
                 };
                 let slot = after
                     .entry(id)
-                    .or_insert_with(|| self.slots.get(&id).cloned().unwrap_or_default());
+                    .or_insert_with(|| self.slots.get(id).cloned().unwrap_or_default());
                 let stamp = entry.stamp(position);
                 match change {
                     Change::Add(record) => slot.add(record.clone(), stamp),
@@ -692,7 +822,7 @@ impl State {
     pub(crate) fn changes_profile(&self, after: &BTreeMap<RecordId, Slot>) -> bool {
         let gone = |id: &RecordId| after.get(id).is_some_and(|slot| slot.erased_ms.is_some());
         let changed = after.iter().any(|(id, slot)| {
-            let before = self.slots.get(id).and_then(Slot::in_profile);
+            let before = self.slots.get(*id).and_then(Slot::in_profile);
             before != slot.in_profile()
         });
         // What is left says something of what is erased.
@@ -700,8 +830,8 @@ impl State {
             || after.values().any(|slot| slot.erased_ms.is_some())
                 && self
                     .slots
-                    .values()
-                    .filter_map(Slot::in_profile)
+                    .iter()
+                    .filter_map(|(_, slot)| slot.in_profile())
                     .any(|(record, _)| {
                         record.evidence.iter().any(|link| gone(&link.id))
                             || record.supersedes.iter().any(|link| gone(&link.id))
@@ -712,8 +842,9 @@ impl State {
     pub(crate) fn profile_records(&self, after: &BTreeMap<RecordId, Slot>) -> Vec<(Record, i64)> {
         let kept = self.slots.iter().filter(|(id, _)| !after.contains_key(id));
         let mut records: Vec<(Record, i64)> = kept
-            .chain(after)
-            .filter_map(|(_, slot)| slot.in_profile())
+            .map(|(_, slot)| slot)
+            .chain(after.values())
+            .filter_map(Slot::in_profile)
             .map(|(record, heard_ms)| (record.clone(), heard_ms))
             .collect();
         sort_by_key(&mut records, |(record, _)| record.id);

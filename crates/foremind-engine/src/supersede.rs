@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use foremind_types::small::SmallMap;
 
-use foremind_index::dequantise;
+use foremind_index::{Sees, dequantise};
 use foremind_router::{Facts, Relation, SETTLES};
 use foremind_types::order::{map_of, set_of, sort_by_key};
 use foremind_types::{
@@ -211,12 +211,15 @@ impl Engine {
                     && status_at(known, now_ms) == Status::Current
             })
         };
-        let accepts = |id: RecordId| fits(id).is_some();
+        let sees = |place: u32| {
+            let id = state.record_at(place)?.record.id;
+            fits(id).map(|known| known.id)
+        };
         let groups = state.words().groups(|scope| *scope == record.scope);
         let words = state.words().words().search(
             &record.text,
             |group| groups.contains(&group),
-            accepts,
+            &sees,
             BY_WORDS,
         );
         let mut ids = set_of(words.into_iter().map(|hit| hit.id));
@@ -224,7 +227,7 @@ impl Engine {
         if let Some(vector) = vector
             && let Ok(wide) = dequantise(vector)
         {
-            let search = |floor: f32, wanted: &dyn Fn(RecordId) -> bool, limit: usize| {
+            let search = |floor: f32, wanted: Sees<'_>, limit: usize| {
                 state.vectors().search(
                     &vector.model_id,
                     &vector.head_id,
@@ -234,9 +237,13 @@ impl Engine {
                     limit,
                 )
             };
-            let meaning = search(MEANING_FLOOR, &accepts, BY_MEANING);
+            let meaning = search(MEANING_FLOOR, &sees, BY_MEANING);
             ids.extend(meaning.iter().map(|hit| hit.id));
-            let all = search(-1.0, &|id| ids.contains(&id), ids.len());
+            let found = |place: u32| {
+                let id = state.record_at(place)?.record.id;
+                ids.contains(&id).then_some(id)
+            };
+            let all = search(-1.0, &found, ids.len());
             near = map_of(
                 all.into_iter()
                     .map(|hit| (hit.id, thousandths(f64::from(hit.score)))),

@@ -1,8 +1,10 @@
 //! The index of words, with a group for each scope.
 
 use foremind_index::Bm25;
+use foremind_types::Scope;
 use foremind_types::small::{SmallMap, SmallSet};
-use foremind_types::{Record, RecordId, Scope};
+
+use crate::slots::At;
 
 /// Made when it is first asked for: a memory that only opens, or only takes in, need not read every text.
 #[derive(Debug, Default)]
@@ -12,7 +14,7 @@ pub(crate) struct WordIndex {
 }
 
 impl WordIndex {
-    pub(crate) fn of<'r>(records: impl Iterator<Item = &'r Record>) -> Self {
+    pub(crate) fn of<'r>(records: impl Iterator<Item = At<'r>>) -> Self {
         let mut index = Self::default();
         for record in records {
             index.insert(record);
@@ -20,7 +22,7 @@ impl WordIndex {
         index
     }
 
-    pub(crate) fn insert(&mut self, record: &Record) {
+    pub(crate) fn insert(&mut self, At { place, record }: At<'_>) {
         let group = match self.groups.get(&record.scope) {
             Some(known) => *known,
             None => {
@@ -29,11 +31,11 @@ impl WordIndex {
                 fresh
             }
         };
-        self.words.insert(record.id, group, &record.text);
+        self.words.insert(place, group, &record.text);
     }
 
-    pub(crate) fn remove(&mut self, id: RecordId) {
-        self.words.remove(id);
+    pub(crate) fn remove(&mut self, place: u32, text: &str) {
+        self.words.remove(place, text);
     }
 
     pub(crate) fn words(&self) -> &Bm25 {

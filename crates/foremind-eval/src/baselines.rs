@@ -1,5 +1,7 @@
 //! What simple rules make of the same conversation: the figures to stand beside ours.
 
+use std::ops::Range;
+
 use foremind_embed::EMBEDDING_HEAD;
 use foremind_index::{Bm25, Vectors, Work};
 use foremind_router::Router;
@@ -132,11 +134,11 @@ impl<'t> Baselines<'t> {
         let lines = made.before.iter().chain(&made.after);
         let texts: Vec<String> = lines.map(|line| line.text.clone()).collect();
         for (at, text) in texts.iter().enumerate() {
-            made.index.insert(id(at), 0, text);
+            made.index.insert(at as u32, 0, text);
         }
         if stages.encodes() {
             for (at, vector) in made.encode(&texts)?.iter().enumerate() {
-                insert(&mut made.vectors, id(at), vector)?;
+                insert(&mut made.vectors, at as u32, vector)?;
             }
         }
         Ok(made)
@@ -211,19 +213,23 @@ impl<'t> Baselines<'t> {
         let Some((asked, told)) = rows.split_first() else {
             return Ok(None);
         };
-        let first = self.before.len() + self.after.len();
-        let targets: Vec<RecordId> = (first..first + told.len()).map(id).collect();
-        for (id, vector) in targets.iter().zip(told) {
-            insert(&mut self.vectors, *id, vector)?;
+        let first = (self.before.len() + self.after.len()) as u32;
+        let targets = first..first + told.len() as u32;
+        for (place, vector) in targets.clone().zip(told) {
+            insert(&mut self.vectors, place, vector)?;
         }
         let most = self.vectors.len();
         let found = self
             .vectors
-            .nearest(asked, -1.0, |_| true, most, &mut Work::unbounded());
-        for id in &targets {
-            self.vectors.remove(*id);
+            .nearest(asked, -1.0, &id, most, &mut Work::unbounded());
+        for place in targets.clone() {
+            self.vectors.remove(place);
         }
-        Ok(Some(rank(found.iter().map(|hit| hit.id), &targets, most)))
+        Ok(Some(rank(
+            found.iter().map(|hit| hit.place),
+            &targets,
+            most,
+        )))
     }
 
     /// How alike the questions and the facts look, by words and by meaning: the check of a file of tasks.
@@ -255,37 +261,35 @@ impl<'t> Baselines<'t> {
     }
 }
 
-fn id(at: usize) -> RecordId {
-    let mut bytes = [0; 16];
-    bytes[8..].copy_from_slice(&(at as u64).to_le_bytes());
-    RecordId::from_bytes(bytes)
+fn id(place: u32) -> Option<RecordId> {
+    Some(RecordId::new(i64::from(place), [0; 10]))
 }
 
-fn insert(vectors: &mut Vectors, id: RecordId, vector: &Embedding) -> Result<(), Problem> {
-    let inserted = vectors.insert(id, vector);
+fn insert(vectors: &mut Vectors, place: u32, vector: &Embedding) -> Result<(), Problem> {
+    let inserted = vectors.insert(place, vector);
     inserted.map_err(|error| Problem::Internal(error.to_string()))
 }
 
 /// The place of the first of `targets` among what was found, counted from 1; that of the last of `most` when none was.
-fn rank(mut found: impl Iterator<Item = RecordId>, targets: &[RecordId], most: usize) -> usize {
+fn rank(mut found: impl Iterator<Item = u32>, targets: &Range<u32>, most: usize) -> usize {
     found
-        .position(|id| targets.contains(&id))
+        .position(|place| targets.contains(&place))
         .map_or(most, |at| at + 1)
 }
 
 /// At which place BM25 finds a statement of the fact among the others by the question.
 fn searched(index: &mut Bm25, target: &[Line], query: &str) -> usize {
-    let first = index.len();
-    let targets: Vec<RecordId> = (first..first + target.len()).map(id).collect();
-    for (id, line) in targets.iter().zip(target) {
-        index.insert(*id, 0, &line.text);
+    let first = index.len() as u32;
+    let targets = first..first + target.len() as u32;
+    for (place, line) in targets.clone().zip(target) {
+        index.insert(place, 0, &line.text);
     }
     let most = index.len();
-    let found = index.search(query, |_| true, |_| true, most);
-    for id in &targets {
-        index.remove(*id);
+    let found = index.search(query, |_| true, &id, most);
+    for (place, line) in targets.clone().zip(target) {
+        index.remove(place, &line.text);
     }
-    rank(found.iter().map(|hit| hit.id), &targets, most)
+    rank(found.iter().map(|hit| hit.place), &targets, most)
 }
 
 /// Whether the fact is among the lines with the smallest rank, later ones first among equals, that fit the budget.
@@ -342,7 +346,7 @@ mod tests {
     fn a_search_finds_what_shares_words_and_leaves_the_index_as_it_was() {
         let mut index = Bm25::new();
         for at in 0..9 {
-            index.insert(id(at), 0, "the weather was fine again");
+            index.insert(at, 0, "the weather was fine again");
         }
         let target = [line("we keep two ferrets", true)];
         assert_eq!(searched(&mut index, &target, "which ferrets do we keep"), 1);

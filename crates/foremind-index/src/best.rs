@@ -1,9 +1,21 @@
 use foremind_types::RecordId;
 
+/// Tells of a place whether it may be found, and which record it is: ties go by id, for places differ between hosts.
+pub type Sees<'s> = &'s dyn Fn(u32) -> Option<RecordId>;
+
+/// What was kept of a place.
+#[derive(Clone, Copy)]
+pub(crate) struct Kept {
+    pub(crate) score: f32,
+    pub(crate) id: RecordId,
+    pub(crate) place: u32,
+    /// A number that goes with it.
+    pub(crate) beside: f32,
+}
+
 /// The best few of many scores: highest first, ties by id.
 pub(crate) struct Best {
-    /// Score, record, and a number that goes with it.
-    pub(crate) kept: Vec<(f32, RecordId, f32)>,
+    pub(crate) kept: Vec<Kept>,
     limit: usize,
 }
 
@@ -15,28 +27,38 @@ impl Best {
         }
     }
 
-    /// Whether a score that is about so high, before it is quantised, may be among the best.
-    pub(crate) fn may_keep(&self, about: f32) -> bool {
-        let last = self.kept.last().filter(|_| self.kept.len() >= self.limit);
-        last.is_none_or(|last| about > last.0 - 1e-3)
+    fn last(&self) -> Option<&Kept> {
+        self.kept.last().filter(|_| self.kept.len() >= self.limit)
     }
 
-    /// Keeps a score if it is among the best. `accepts` is only asked then: of a hundred thousand scores that is a few
+    /// Whether a score that is about so high, before it is quantised, may be among the best.
+    pub(crate) fn may_keep(&self, about: f32) -> bool {
+        self.last().is_none_or(|last| about > last.score - 1e-3)
+    }
+
+    /// Keeps a score if it is among the best. `sees` is only asked then: of a hundred thousand scores that is a few
     /// hundred times.
-    pub(crate) fn offer(
-        &mut self,
-        score: f32,
-        id: RecordId,
-        beside: f32,
-        accepts: &dyn Fn(RecordId) -> bool,
-    ) {
-        let before =
-            |kept: &(f32, RecordId, f32)| kept.0.total_cmp(&score).then(id.cmp(&kept.1)).is_gt();
-        if self.kept.len() >= self.limit && self.kept.last().is_none_or(before) || !accepts(id) {
+    pub(crate) fn offer(&mut self, score: f32, place: u32, beside: f32, sees: Sees<'_>) {
+        if self.limit == 0 || self.last().is_some_and(|last| last.score > score) {
             return;
         }
-        let place = self.kept.partition_point(before);
-        self.kept.insert(place, (score, id, beside));
-        self.kept.truncate(self.limit);
+        let Some(id) = sees(place) else {
+            return;
+        };
+        let before = |kept: &Kept| kept.score.total_cmp(&score).then(id.cmp(&kept.id)).is_gt();
+        if self.last().is_some_and(before) {
+            return;
+        }
+        let at = self.kept.partition_point(before);
+        self.kept.truncate(self.limit - 1);
+        self.kept.insert(
+            at,
+            Kept {
+                score,
+                id,
+                place,
+                beside,
+            },
+        );
     }
 }

@@ -1,7 +1,7 @@
 //! BM25, vectors, and what texts cost.
 //!
-//! The index knows record ids, texts and vectors, and nothing of what a record means: whether a record may
-//! be found is asked of the caller for each search. Scores are quantised to 1e-4 before they are compared and
+//! The index knows places, texts and vectors, and nothing of what a record means: which record stands at a place, and whether it may
+//! be found, is asked of the caller for each search. Scores are quantised to 1e-4 before they are compared and
 //! ties go by id, so every host ranks alike. What is removed leaves no trace in memory that the index owns.
 
 mod analysis;
@@ -13,6 +13,7 @@ mod vectors;
 mod work;
 
 pub use analysis::{normalise, terms};
+pub use best::Sees;
 pub use bm25::{Bm25, Lexical, LexicalHit};
 pub use number::quantise;
 pub use vectors::{VectorError, VectorHit, Vectors, check, dequantise};

@@ -1,17 +1,21 @@
 use core::fmt;
-use std::collections::HashMap;
 
+use foremind_types::pile::Pile;
 use foremind_types::{Embedding, HeadId, ModelId, RecordId, VECTOR_DIMENSIONS};
-use rustc_hash::FxBuildHasher;
 
-use crate::best::Best;
+use crate::best::{Best, Kept, Sees};
 use crate::number::quantise;
 use crate::work::Work;
 
 /// Products formed at a time: as many as a 128-bit register holds.
 const LANES: usize = 16;
 
-/// Vectors by record: int8 rows with a scale, scanned whole. Each (model, head) has a table of its own; vectors
+/// Of a place without a vector.
+const NO_ROW: u32 = u32::MAX;
+
+type Row = [i8; VECTOR_DIMENSIONS];
+
+/// Vectors by place: int8 rows with a scale, scanned whole. Each (model, head) has a table of its own; vectors
 /// of different tables never meet.
 #[derive(Debug, Default)]
 pub struct Vectors {
@@ -22,20 +26,33 @@ pub struct Vectors {
 struct Table {
     model: ModelId,
     head: HeadId,
-    ids: Vec<RecordId>,
-    scales: Vec<f32>,
-    /// [`VECTOR_DIMENSIONS`] a row.
-    rows: Vec<i8>,
-    places: HashMap<RecordId, u32, FxBuildHasher>,
+    rows: Pile<Row>,
+    scales: Pile<f32>,
+    /// Whose row it is.
+    places: Pile<u32>,
+    /// Which row a place has, or [`NO_ROW`].
+    row_of: Pile<u32>,
 }
 
 /// A record near a query.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct VectorHit {
+    /// Its place.
+    pub place: u32,
     /// The record.
     pub id: RecordId,
     /// Cosine, -1 to 1, quantised to 1e-4.
     pub score: f32,
+}
+
+impl From<Kept> for VectorHit {
+    fn from(kept: Kept) -> Self {
+        Self {
+            place: kept.place,
+            id: kept.id,
+            score: kept.score,
+        }
+    }
 }
 
 /// Why an embedding cannot be stored or searched with.
@@ -88,7 +105,7 @@ impl Vectors {
     /// Number of vectors of all tables.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.tables.iter().map(|table| table.ids.len()).sum()
+        self.tables.iter().map(|table| table.rows.len()).sum()
     }
 
     /// Whether there is no vector.
@@ -97,27 +114,27 @@ impl Vectors {
         self.tables.is_empty()
     }
 
-    /// The records whose vectors are of other models than `model`, or of other heads than `head` alone.
+    /// The places whose vectors are of other models than `model`, or of other heads than `head` alone.
     pub fn outside<'v>(
         &'v self,
         model: &'v ModelId,
         head: &'v HeadId,
-    ) -> impl Iterator<Item = RecordId> + 'v {
+    ) -> impl Iterator<Item = u32> + 'v {
         let own = |table: &&Table| table.model == *model && table.head == *head;
         let inside = self.tables.iter().find(own);
         let others = self.tables.iter().filter(move |table| !own(table));
         others
-            .flat_map(|table| &table.ids)
-            .filter(move |id| !inside.is_some_and(|table| table.places.contains_key(id)))
+            .flat_map(|table| table.places.iter())
             .copied()
+            .filter(move |place| inside.is_none_or(|table| table.row(*place).is_none()))
     }
 
-    /// Adds the vector of a record to the table of its model and head, or replaces it there.
+    /// Adds the vector of a place to the table of its model and head, or replaces it there. Places are small numbers.
     ///
     /// # Errors
     /// See [`VectorError`]; nothing is changed.
-    pub fn insert(&mut self, id: RecordId, embedding: &Embedding) -> Result<(), VectorError> {
-        check(embedding)?;
+    pub fn insert(&mut self, place: u32, embedding: &Embedding) -> Result<(), VectorError> {
+        let row = *check(embedding)?;
         let known = self
             .tables
             .iter()
@@ -126,91 +143,83 @@ impl Vectors {
             self.tables.push(Table {
                 model: embedding.model_id.clone(),
                 head: embedding.head_id.clone(),
-                ids: Vec::new(),
-                scales: Vec::new(),
-                rows: Vec::new(),
-                places: HashMap::default(),
+                rows: Pile::default(),
+                scales: Pile::default(),
+                places: Pile::default(),
+                row_of: Pile::default(),
             });
             self.tables.len() - 1
         });
         let table = &mut self.tables[at];
-        match table.places.get(&id) {
-            Some(place) => {
-                let place = *place as usize;
-                table.scales[place] = embedding.scale;
-                let from = place * VECTOR_DIMENSIONS;
-                table.rows[from..from + VECTOR_DIMENSIONS].copy_from_slice(&embedding.vector);
-            }
-            None => {
-                table.places.insert(id, table.ids.len() as u32);
-                table.ids.push(id);
-                table.scales.push(embedding.scale);
-                // By an eighth and not to the double: rows are most of what a record takes.
-                if table.rows.capacity() - table.rows.len() < VECTOR_DIMENSIONS {
-                    let more = (table.ids.len() / 8).max(16);
-                    table.rows.reserve_exact(more * VECTOR_DIMENSIONS);
-                }
-                table.rows.extend_from_slice(&embedding.vector);
-            }
+        if let Some(known) = table.row(place) {
+            table.rows[known] = row;
+            table.scales[known] = embedding.scale;
+            return Ok(());
         }
+        while table.row_of.len() <= place as usize {
+            table.row_of.push(NO_ROW);
+        }
+        table.row_of[place as usize] = table.rows.len() as u32;
+        table.rows.push(row);
+        table.scales.push(embedding.scale);
+        table.places.push(place);
         Ok(())
     }
 
-    /// Whether any table has a vector of the record.
+    /// Whether any table has a vector of the place.
     #[must_use]
-    pub fn contains(&self, id: RecordId) -> bool {
-        self.tables
-            .iter()
-            .any(|table| table.places.contains_key(&id))
+    pub fn contains(&self, place: u32) -> bool {
+        self.tables.iter().any(|table| table.row(place).is_some())
     }
 
-    /// Removes a record's vectors from every table; tells whether there was one. The row's bytes are
+    /// Removes a place's vectors from every table; tells whether there was one. The row's bytes are
     /// overwritten.
-    pub fn remove(&mut self, id: RecordId) -> bool {
+    pub fn remove(&mut self, place: u32) -> bool {
         let mut removed = false;
         for table in &mut self.tables {
-            removed |= table.remove(id);
+            removed |= table.remove(place);
         }
-        self.tables.retain(|table| !table.ids.is_empty());
+        self.tables.retain(|table| !table.rows.is_empty());
         removed
     }
 
-    /// The records of the query's model and head that are at least `floor` near it and that `accepts`: nearest first, ties
+    /// The records of the query's model and head that are at least `floor` near it and that `sees` finds: nearest first, ties
     /// by id, at most `limit`. Rows that `work` does not last for are not looked at: the earliest told.
     #[must_use]
     pub fn nearest(
         &self,
         query: &Embedding,
         floor: f32,
-        accepts: impl Fn(RecordId) -> bool,
+        sees: Sees<'_>,
         limit: usize,
         work: &mut Work,
     ) -> Vec<VectorHit> {
-        let Some(table) = self.table(query) else {
+        let Some((table, wanted)) = self.table(query) else {
             return Vec::new();
         };
         let mut best = Best::new(limit);
-        let rows = table.rows.chunks_exact(VECTOR_DIMENSIONS);
+        let mut at = table.rows.len();
         // Latest first, since the latest is asked for most.
-        for ((row, scale), id) in rows.zip(&table.scales).zip(&table.ids).rev() {
+        for row in table.rows.iter().rev() {
             if !work.take(Work::ROW) {
                 break;
             }
-            let about = dot(&query.vector, row) as f32 * query.scale * *scale;
-            if !best.may_keep(about) {
+            at -= 1;
+            let scale = table.scales[at];
+            let sum = dot(wanted, row);
+            if !best.may_keep(sum as f32 * query.scale * scale) {
                 continue;
             }
-            let score = cosine(query, row, *scale);
+            let score = of_sum(sum, query.scale, scale);
             if score >= floor {
-                best.offer(score, *id, 0.0, &accepts);
+                best.offer(score, table.places[at], 0.0, sees);
             }
         }
-        let hit = |(score, id, _)| VectorHit { id, score };
-        best.kept.into_iter().map(hit).collect()
+        best.kept.into_iter().map(VectorHit::from).collect()
     }
 
     /// The records of the table of `model` and `head` whose product with `query`, [`VECTOR_DIMENSIONS`] numbers that need not
-    /// be a unit vector, is at least `floor` and that `accepts`: largest first, ties by id, at most `limit`.
+    /// be a unit vector, is at least `floor` and that `sees` finds: largest first, ties by id, at most `limit`.
     #[must_use]
     pub fn search(
         &self,
@@ -218,7 +227,7 @@ impl Vectors {
         head: &HeadId,
         query: &[f32],
         floor: f32,
-        accepts: impl Fn(RecordId) -> bool,
+        sees: Sees<'_>,
         limit: usize,
     ) -> Vec<VectorHit> {
         let same = |table: &&Table| table.model == *model && table.head == *head;
@@ -227,98 +236,91 @@ impl Vectors {
             return Vec::new();
         };
         let mut best = Best::new(limit);
-        let rows = table.rows.chunks_exact(VECTOR_DIMENSIONS);
-        for ((row, scale), id) in rows.zip(&table.scales).zip(&table.ids) {
+        let beside = table.scales.iter().zip(table.places.iter());
+        for (row, (scale, place)) in table.rows.iter().zip(beside) {
             let score = quantise(f64::from(dot_wide(query, row) * scale));
             if score >= floor {
-                best.offer(score, *id, 0.0, &accepts);
+                best.offer(score, *place, 0.0, sees);
             }
         }
-        let hit = |(score, id, _)| VectorHit { id, score };
-        best.kept.into_iter().map(hit).collect()
+        best.kept.into_iter().map(VectorHit::from).collect()
     }
 
     /// How near one record is to the query.
     #[must_use]
-    pub fn of(&self, query: &Embedding, id: RecordId) -> Option<f32> {
-        let table = self.table(query)?;
-        let place = *table.places.get(&id)? as usize;
-        let from = place * VECTOR_DIMENSIONS;
-        let row = &table.rows[from..from + VECTOR_DIMENSIONS];
-        Some(cosine(query, row, table.scales[place]))
+    pub fn of(&self, query: &Embedding, place: u32) -> Option<f32> {
+        let (table, wanted) = self.table(query)?;
+        let row = table.row(place)?;
+        let sum = dot(wanted, &table.rows[row]);
+        Some(of_sum(sum, query.scale, table.scales[row]))
     }
 
     /// The cosine of two records, where one table has both.
     #[must_use]
-    pub fn between(&self, one: RecordId, other: RecordId) -> Option<f32> {
+    pub fn between(&self, one: u32, other: u32) -> Option<f32> {
         self.tables.iter().find_map(|table| {
-            let row = |id: &RecordId| {
-                let place = *table.places.get(id)? as usize;
-                let from = place * VECTOR_DIMENSIONS;
-                Some((
-                    table.rows.get(from..from + VECTOR_DIMENSIONS)?,
-                    table.scales[place],
-                ))
-            };
-            let ((a, a_scale), (b, b_scale)) = (row(&one)?, row(&other)?);
-            let scale = f64::from(a_scale) * f64::from(b_scale);
-            Some(quantise(f64::from(dot(a, b)) * scale))
+            let (one, other) = (table.row(one)?, table.row(other)?);
+            let sum = dot(&table.rows[one], &table.rows[other]);
+            Some(of_sum(sum, table.scales[one], table.scales[other]))
         })
     }
 
-    /// The vectors that a query may be compared with.
-    fn table(&self, query: &Embedding) -> Option<&Table> {
+    /// The vectors that a query may be compared with, and its own.
+    fn table<'v>(&'v self, query: &'v Embedding) -> Option<(&'v Table, &'v Row)> {
         let same = |table: &&Table| table.model == query.model_id && table.head == query.head_id;
-        self.tables
-            .iter()
-            .find(same)
-            .filter(|_| check(query).is_ok())
+        let table = self.tables.iter().find(same)?;
+        Some((table, check(query).ok()?))
     }
 }
 
 impl Table {
-    fn remove(&mut self, id: RecordId) -> bool {
-        let Some(place) = self.places.remove(&id) else {
+    fn row(&self, place: u32) -> Option<usize> {
+        let row = *self.row_of.get(place as usize)?;
+        (row != NO_ROW).then_some(row as usize)
+    }
+
+    fn remove(&mut self, place: u32) -> bool {
+        let Some(row) = self.row(place) else {
             return false;
         };
-        let place = place as usize;
-        let last = self.ids.len() - 1;
-        self.ids.swap_remove(place);
-        self.scales.swap_remove(place);
-        let (from, last_from) = (place * VECTOR_DIMENSIONS, last * VECTOR_DIMENSIONS);
-        self.rows.copy_within(last_from.., from);
-        self.rows[last_from..].fill(0);
-        self.rows.truncate(last_from);
-        if let Some(moved) = self.ids.get(place) {
-            self.places.insert(*moved, place as u32);
+        self.row_of[place as usize] = NO_ROW;
+        let last = self.rows.len() - 1;
+        if row < last {
+            self.rows[row] = self.rows[last];
+            self.scales[row] = self.scales[last];
+            self.places[row] = self.places[last];
+            self.row_of[self.places[row] as usize] = row as u32;
         }
+        self.rows[last].fill(0);
+        self.rows.pop();
+        self.scales.pop();
+        self.places.pop();
         true
     }
 }
 
-/// Whether the embedding can be stored and searched with.
+/// The numbers of an embedding that can be stored and searched with.
 ///
 /// # Errors
 /// See [`VectorError`].
-pub fn check(embedding: &Embedding) -> Result<(), VectorError> {
-    if embedding.vector.len() != VECTOR_DIMENSIONS {
+pub fn check(embedding: &Embedding) -> Result<&[i8; VECTOR_DIMENSIONS], VectorError> {
+    let Ok(row) = <&Row>::try_from(embedding.vector.as_slice()) else {
         return Err(VectorError::Dimensions {
             found: embedding.vector.len(),
         });
-    }
+    };
     if !(embedding.scale.is_finite() && embedding.scale > 0.0) {
         return Err(VectorError::Scale);
     }
-    Ok(())
+    Ok(row)
 }
 
-/// Of two unit vectors, quantised. A sum of whole numbers, so it is the same on every host.
-fn cosine(query: &Embedding, row: &[i8], scale: f32) -> f32 {
-    let sum = dot(&query.vector, row);
-    quantise(f64::from(sum) * f64::from(query.scale) * f64::from(scale))
+/// The cosine of two unit vectors, quantised, from the product of their whole numbers, which is the same on every host.
+fn of_sum(sum: i32, scale: f32, other: f32) -> f32 {
+    quantise(f64::from(sum) * f64::from(scale) * f64::from(other))
 }
 
-fn dot_wide(query: &[f32], row: &[i8]) -> f32 {
+fn dot_wide(query: &[f32], row: &Row) -> f32 {
     let mut sums = [0.0_f32; LANES];
     for (query, row) in query.chunks_exact(LANES).zip(row.chunks_exact(LANES)) {
         for lane in 0..LANES {
@@ -328,7 +330,7 @@ fn dot_wide(query: &[f32], row: &[i8]) -> f32 {
     sums.iter().sum()
 }
 
-fn dot(a: &[i8], b: &[i8]) -> i32 {
+fn dot(a: &Row, b: &Row) -> i32 {
     let lanes = a.chunks_exact(LANES).zip(b.chunks_exact(LANES));
     lanes
         .map(|(a, b)| {
@@ -344,8 +346,12 @@ mod tests {
 
     use super::*;
 
-    fn id(n: u8) -> RecordId {
-        RecordId::new(0, [n; 10])
+    fn id(place: u32) -> RecordId {
+        RecordId::new(i64::from(place), [0; 10])
+    }
+
+    fn all(place: u32) -> Option<RecordId> {
+        Some(id(place))
     }
 
     /// A unit vector made from a seed, quantised as the embedder does.
@@ -373,11 +379,11 @@ mod tests {
     }
 
     fn search(vectors: &Vectors, query: &Embedding, limit: usize) -> Vec<VectorHit> {
-        let hits = vectors.nearest(query, -1.0, |_| true, limit, &mut Work::unbounded());
+        let hits = vectors.nearest(query, -1.0, &all, limit, &mut Work::unbounded());
         let wide = dequantise(query).unwrap();
         let (model, head) = (&query.model_id, &query.head_id);
         // Both ways of multiplying find the same; their last digit may differ.
-        let same = vectors.search(model, head, &wide, -1.0, |_| true, limit);
+        let same = vectors.search(model, head, &wide, -1.0, &all, limit);
         assert_eq!(hits.len(), same.len());
         for (hit, same) in hits.iter().zip(&same) {
             assert!((hit.score - same.score).abs() < 2e-4);
@@ -389,29 +395,30 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
         #[test]
         fn the_scan_agrees_with_exact_cosines(
-            records in proptest::collection::btree_map(any::<u8>(), any::<u64>(), 1..40),
-            removed in proptest::collection::vec(any::<u8>(), 0..20),
+            records in proptest::collection::btree_map(0_u32..256, any::<u64>(), 1..40),
+            removed in proptest::collection::vec(0_u32..256, 0..20),
             query in any::<u64>(),
         ) {
             let mut records = records;
             let mut vectors = Vectors::new();
             for (n, seed) in &records {
-                vectors.insert(id(*n), &embedding(seed.wrapping_add(1), "m").0).unwrap();
-                vectors.insert(id(*n), &embedding(*seed, "m").0).unwrap();
+                vectors.insert(*n, &embedding(seed.wrapping_add(1), "m").0).unwrap();
+                vectors.insert(*n, &embedding(*seed, "m").0).unwrap();
             }
             for n in removed {
-                prop_assert_eq!(vectors.remove(id(n)), records.remove(&n).is_some());
+                prop_assert_eq!(vectors.remove(n), records.remove(&n).is_some());
             }
             let (stored_query, exact_query) = embedding(query, "m");
             let hits = search(&vectors, &stored_query, usize::MAX);
             prop_assert_eq!(hits.len(), records.len());
-            let first = hits.first().map(|hit| hit.id);
-            if let Some(own) = first.and_then(|id| vectors.between(id, id)) {
+            let first = hits.first().map(|hit| hit.place);
+            if let Some(own) = first.and_then(|place| vectors.between(place, place)) {
                 prop_assert!((own - 1.0).abs() < 0.02, "{own}");
             }
             for hit in &hits {
-                prop_assert_eq!(vectors.of(&stored_query, hit.id), Some(hit.score));
-                let seed = records.iter().find(|(n, _)| id(**n) == hit.id).unwrap().1;
+                prop_assert_eq!(vectors.of(&stored_query, hit.place), Some(hit.score));
+                prop_assert_eq!(hit.id, id(hit.place));
+                let seed = records.get(&hit.place).unwrap();
                 let exact: f32 = embedding(*seed, "m").1.iter().zip(&exact_query).map(|(a, b)| a * b).sum();
                 // Two int8 roundings of a unit vector of 384 dimensions.
                 prop_assert!((hit.score - exact).abs() < 0.02, "{} {}", hit.score, exact);
@@ -426,10 +433,10 @@ mod tests {
         fn removal_leaves_nothing(seeds in proptest::collection::vec(any::<u64>(), 1..20)) {
             let mut vectors = Vectors::new();
             for (n, seed) in seeds.iter().enumerate() {
-                vectors.insert(id(n as u8), &embedding(*seed, if seed % 2 == 0 { "a" } else { "b" }).0).unwrap();
+                vectors.insert(n as u32, &embedding(*seed, if seed % 2 == 0 { "a" } else { "b" }).0).unwrap();
             }
             for n in 0..seeds.len() {
-                prop_assert!(vectors.remove(id(n as u8)));
+                prop_assert!(vectors.remove(n as u32));
             }
             prop_assert!(vectors.is_empty());
         }
@@ -438,7 +445,7 @@ mod tests {
     #[test]
     fn models_never_mix() {
         let mut vectors = Vectors::new();
-        vectors.insert(id(1), &embedding(7, "a").0).unwrap();
+        vectors.insert(1, &embedding(7, "a").0).unwrap();
         assert_eq!(search(&vectors, &embedding(7, "b").0, 10), []);
         let hits = search(&vectors, &embedding(7, "a").0, 10);
         assert_eq!(hits.len(), 1);
@@ -449,7 +456,7 @@ mod tests {
     fn equal_scores_go_by_id() {
         let mut vectors = Vectors::new();
         for n in [3, 1, 2] {
-            vectors.insert(id(n), &embedding(7, "a").0).unwrap();
+            vectors.insert(n, &embedding(7, "a").0).unwrap();
         }
         let ids: Vec<RecordId> = search(&vectors, &embedding(7, "a").0, 2)
             .iter()
@@ -475,7 +482,6 @@ mod tests {
                 ..embedding(1, "a").0
             }
         };
-        let at = |n: u64| RecordId::new(n as i64, [0; 10]);
         let mut vectors = Vectors::new();
         let mut exact: Vec<Vec<f32>> = Vec::new();
         for n in 0..2_000_u64 {
@@ -484,13 +490,13 @@ mod tests {
                 &embedding(n + 100, "a").1,
                 0.6,
             );
-            vectors.insert(at(n), &stored(&vector)).unwrap();
+            vectors.insert(n as u32, &stored(&vector)).unwrap();
             exact.push(vector);
         }
         let mut found = 0;
         for n in 0..40_u64 {
             let query = blend(&exact[n as usize * 50], &embedding(n + 9_000, "a").1, 0.5);
-            let mut nearest: Vec<(u64, f32)> = (0..2_000)
+            let mut nearest: Vec<(u32, f32)> = (0..2_000)
                 .map(|n| {
                     (
                         n,
@@ -503,9 +509,12 @@ mod tests {
                 })
                 .collect();
             nearest.sort_by(|a, b| b.1.total_cmp(&a.1));
-            let hits = vectors.nearest(&stored(&query), -1.0, |_| true, 10, &mut Work::unbounded());
-            let wanted: Vec<RecordId> = nearest[..10].iter().map(|(n, _)| at(*n)).collect();
-            found += hits.iter().filter(|hit| wanted.contains(&hit.id)).count();
+            let hits = vectors.nearest(&stored(&query), -1.0, &all, 10, &mut Work::unbounded());
+            let wanted: Vec<u32> = nearest[..10].iter().map(|(n, _)| *n).collect();
+            found += hits
+                .iter()
+                .filter(|hit| wanted.contains(&hit.place))
+                .count();
         }
         assert!(found >= 396, "{found} of 400");
     }
@@ -514,11 +523,11 @@ mod tests {
     fn without_work_the_latest_are_looked_at() {
         let mut vectors = Vectors::new();
         for n in [1, 2, 3] {
-            vectors.insert(id(n), &embedding(7, "a").0).unwrap();
+            vectors.insert(n, &embedding(7, "a").0).unwrap();
         }
         let mut work = Work::new(2 * Work::ROW);
         let query = embedding(7, "a").0;
-        let hits = vectors.nearest(&query, -1.0, |_| true, 10, &mut work);
+        let hits = vectors.nearest(&query, -1.0, &all, 10, &mut work);
         assert_eq!(
             hits.iter().map(|h| h.id).collect::<Vec<_>>(),
             [id(2), id(3)]
@@ -535,7 +544,7 @@ mod tests {
             ..good.clone()
         };
         assert_eq!(
-            vectors.insert(id(1), &short),
+            vectors.insert(1, &short),
             Err(VectorError::Dimensions { found: 3 })
         );
         for scale in [0.0, -1.0, f32::NAN, f32::INFINITY] {
@@ -543,7 +552,7 @@ mod tests {
                 scale,
                 ..good.clone()
             };
-            assert_eq!(vectors.insert(id(1), &bad), Err(VectorError::Scale));
+            assert_eq!(vectors.insert(1, &bad), Err(VectorError::Scale));
         }
         assert!(vectors.is_empty());
     }

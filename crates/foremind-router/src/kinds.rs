@@ -3,8 +3,12 @@
 //! A kind is betrayed by its phrases. Which kinds a statement is of is decided when it is written and kept among its
 //! reasons (`kind-marble`); what a kind affects is looked up when a question comes, so that the table may grow.
 
+use core::hash::BuildHasher;
+
 use foremind_types::data::File;
 use foremind_types::{Domain, Route, Severity};
+use hashbrown::HashTable;
+use rustc_hash::FxBuildHasher;
 
 use crate::compile::number;
 use crate::data::table_file;
@@ -32,6 +36,8 @@ pub(crate) struct Kind {
 pub(crate) struct Kinds {
     /// By name.
     pub(crate) kinds: Vec<Kind>,
+    /// Their places, by the hash of the name: a question looks up the kinds of each fact.
+    places: HashTable<u16>,
     /// Weight of each cue: the fewer kinds it bears on, the more it tells. 1 to 10.
     weights: Vec<u8>,
 }
@@ -40,15 +46,26 @@ impl Kinds {
     /// Over a table of `compile`; a line that is none of its own counts for nothing.
     pub(crate) fn of(text: &'static str) -> Self {
         let (weights, kinds) = text.split_once('\n').unwrap_or_default();
+        let kinds: Vec<Kind> = kinds.lines().filter_map(kind).collect();
+        let mut places = HashTable::with_capacity(kinds.len());
+        for (place, kind) in (0_u16..).zip(&kinds) {
+            places.insert_unique(hash(kind.name), place, |other| {
+                hash(kinds[usize::from(*other)].name)
+            });
+        }
         Self {
-            kinds: kinds.lines().filter_map(kind).collect(),
+            places,
+            kinds,
             weights: weights.chars().map(|weight| number(weight) as u8).collect(),
         }
     }
 
     fn by_name(&self, name: &str) -> Option<&Kind> {
-        let at = self.kinds.binary_search_by(|kind| kind.name.cmp(name));
-        self.kinds.get(at.ok()?)
+        let kind = |place: &u16| &self.kinds[usize::from(*place)];
+        let place = self
+            .places
+            .find(hash(name), |place| kind(place).name == name);
+        place.map(kind)
     }
 
     /// The kinds that a route's reasons name.
@@ -63,6 +80,10 @@ impl Kinds {
     pub(crate) fn weight(&self, cue: u16) -> u8 {
         self.weights.get(usize::from(cue)).copied().unwrap_or(1)
     }
+}
+
+fn hash(name: &str) -> u64 {
+    FxBuildHasher.hash_one(name)
 }
 
 fn kind(line: &'static str) -> Option<Kind> {

@@ -1,5 +1,6 @@
 use core::fmt;
 use core::str::FromStr;
+use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
@@ -176,9 +177,10 @@ impl Serialize for MemoryId {
 pub struct WriterId(pub u64);
 
 /// A host's name for a user, project, thread, agent or turn: 1 to 128 characters of
-/// `A-Z a-z 0-9 . _ ~ -` that start with a letter or digit. Compared byte by byte, never by prefix.
+/// `A-Z a-z 0-9 . _ ~ -` that start with a letter or digit. Compared byte by byte, never by prefix. A copy is the same text: names stand
+/// in each record.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Name(String);
+pub struct Name(Arc<str>);
 
 impl Name {
     /// Validates a name.
@@ -193,7 +195,7 @@ impl Name {
             .first()
             .is_some_and(u8::is_ascii_alphanumeric);
         if starts_well && text.len() <= NAME_BYTES && text.bytes().all(valid) {
-            Ok(Self(text))
+            Ok(Self(text.into()))
         } else {
             Err(IdError::NotAName)
         }

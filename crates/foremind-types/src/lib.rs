@@ -14,6 +14,7 @@ mod error;
 mod ids;
 pub mod limits;
 pub mod order;
+pub mod pile;
 mod receipt;
 mod record;
 #[cfg(feature = "schema")]
