@@ -1,7 +1,7 @@
 //! Reads the plaintexts of format 1: from the bytes to the vocabulary in one step.
 //!
-//! What serde derives for the structs of [`v1`] reads the same, and is the oracle of the tests. It is not used because half the time
-//! of an opening went into it: each structure and each list was made twice, each vector and each string byte by byte.
+//! What serde derives for the structs of [`v1`] reads the same, and is the oracle of the tests. It is not used because
+//! each structure and each list was made twice with it, and each vector byte by byte: opening 10,000 records took 1.1 times as long.
 
 use foremind_types::{
     Change, Embedding, Entry, Evidence, HeadId, ModelId, Name, Provenance, Reason, Record,
