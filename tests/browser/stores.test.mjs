@@ -75,6 +75,25 @@ for (const kind of browsers) {
             assert.deepEqual(found, { names: 3, written: [true, false], after: 9, gone: true, fresh: 8 });
           });
 
+          await context.test("a head's row that was taken out is no head, and no commit goes on from it", async () => {
+            const found = await page.evaluate(async () => {
+              const store = await kit.openStore('headless');
+              const head = (first) => new Uint8Array(32).fill(first);
+              await store.commit({ puts: [['head', head(1)], ['key', new Uint8Array(3)]], deletes: [], strict: false });
+              const [before] = await store.read(['head']);
+              const request = indexedDB.open('foremind:headless');
+              const other = await kit.asked(request);
+              await kit.asked(other.transaction('heads', 'readwrite').objectStore('heads').clear());
+              other.close();
+              const [after, key] = await store.read(['head', 'key']);
+              const names = await store.list();
+              const written = await store.commit({ expectedHead: head(1), puts: [['head', head(2)]], deletes: [], strict: false });
+              await store.close();
+              return { before: before.length, after: after === undefined, key: key.length, names, written };
+            });
+            assert.deepEqual(found, { before: 32, after: true, key: 3, names: ['key'], written: false });
+          });
+
           await context.test('a commit wakes the instances in other tabs, and nobody when it was refused', async () => {
             const other = await openKit(browser, url);
             for (const tab of [page, other]) {

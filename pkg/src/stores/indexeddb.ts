@@ -151,11 +151,11 @@ export class IndexedDbStore implements Store {
   async list(): Promise<string[]> {
     return this.#transact<string[]>('readonly', 'default', true, (heads, values) => {
       const names = values.getAllKeys();
-      const row = heads.index(SLOT).get('head') as IDBRequest<HeadRow>;
+      const row = heads.index(SLOT).get('head') as IDBRequest<HeadRow | undefined>;
       return () => [
         ...(names.result as string[]).filter((name) => !name.includes('.')),
-        ...(row.result.bytes.length > 0 ? ['head'] : []),
-        ...Object.keys(row.result.tail ?? {}),
+        ...(row.result?.bytes.length ? ['head'] : []),
+        ...Object.keys(row.result?.tail ?? {}),
       ];
     });
   }
@@ -196,12 +196,13 @@ export class IndexedDbStore implements Store {
       return () => {
         if ([key, asked, ...parts].some((request) => request && request.readyState !== 'done')) return undefined;
         if (known && key.result !== known.key) return undefined;
-        const row = known?.row ?? (asked?.result as HeadRow);
-        this.#known = { key: key.result as string, row };
+        // There always is a row, unless somebody else took it out.
+        const row = known?.row ?? (asked?.result as HeadRow | undefined);
+        this.#known = row && { key: key.result as string, row };
         return keys.map((name, at) => {
           const more = (parts[at]?.result ?? []) as Part[];
           // Copies, since the row is kept.
-          return name === 'head' ? joined([row, ...more])?.slice() : (row.tail?.[name]?.slice() ?? joined(more));
+          return name === 'head' ? joined(row ? [row, ...more] : [])?.slice() : (row?.tail?.[name]?.slice() ?? joined(more));
         });
       };
     });
